@@ -1,0 +1,1 @@
+"""Figures, not tests: `python bench/run.py CASE` measures the compiler beside other tools. See README.md here."""

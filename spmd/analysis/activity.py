@@ -1,0 +1,121 @@
+"""Which columns, inputs, table fields and values carry a cotangent.
+
+The invariant: a value is active exactly if it depends, through differentiable ops, on what is differentiated (varied)
+and a result of the entry depends on it so (useful). Both are least fixpoints over all regions of a program; what is
+not active has a cotangent that is zero or that nobody asks for. Activity is a property of a column, never of a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Union
+
+from spmd.analysis.effects import Primitives
+from spmd.ir.core import Op, Value
+from spmd.ir.region import Column, Fork, Leave, Program, Region
+from spmd.ir.types import carries_gradient
+
+Field = tuple[str, int]
+Place = Union[Column, Value, Field]
+Wanted = Union[Value, Field, int]
+
+
+@dataclass
+class Activity:
+    """`varied` and `useful` hold columns, values (module inputs among them) and fields of input tables."""
+
+    varied: set[Place] = field(default_factory=set)
+    useful: set[Place] = field(default_factory=set)
+
+    def active(self, place: Place) -> bool:
+        return place in self.varied and place in self.useful
+
+
+def field_place(program: Program, table: str, index: int) -> Place:
+    """Where a field of a table lives: a result column for a table of frames."""
+    if table.startswith("@"):
+        return program.functions[table[1:]].results[index]
+    return (table, index)
+
+
+def differentiable(op: Op, primitives: Primitives) -> bool:
+    """Whether a cotangent can pass from the op's result to an operand."""
+    primitive = primitives.get(op.name)
+    return primitive is not None and primitive.adjoint is not None and all(
+        carries_gradient(v.type) for v in op.results
+    )
+
+
+def exits(program: Program, region: Region) -> Iterator[tuple[Value, Column]]:
+    """Values that leave the region and the columns that they go to: stores, results, callees' parameters."""
+    for column, value in region.stores:
+        yield value, column
+    if isinstance(region.exit, Leave):
+        yield from zip(region.exit.values, program.functions[region.function].results)
+    if isinstance(region.exit, Fork):
+        for site in region.exit.sites:
+            yield from zip(site.args, program.functions[site.function].params)
+
+
+def activity(program: Program, wanted: Iterable[Wanted], primitives: Primitives) -> Activity:
+    """Activity for a gradient with respect to `wanted`: module inputs, (table, field) pairs, numbers of parameters of
+    the entry."""
+    found = Activity()
+    entry = program.functions[program.entry]
+    for item in wanted:
+        found.varied.add(entry.params[item] if isinstance(item, int) else item)
+    found.useful.update(c for c in entry.results if carries_gradient(c.type))
+    prologue = program.prologue
+    derived: Sequence[Value] = []
+    if prologue is not None:
+        given = prologue.terminator.operands
+        derived = program.inputs[len(program.inputs) - len(given) :]
+        _forward_ops(program, prologue.ops, found, primitives)
+        found.varied.update(d for d, v in zip(derived, given) if v in found.varied)
+    while any([_forward(program, region, found, primitives) for region in program.regions]):
+        pass
+    while any([_backward(program, region, found, primitives) for region in reversed(program.regions)]):
+        pass
+    if prologue is not None:
+        found.useful.update(v for d, v in zip(derived, prologue.terminator.operands) if d in found.useful)
+        _backward_ops(program, prologue.ops, found, primitives)
+    return found
+
+
+def _forward_ops(program: Program, ops: Sequence[Op], found: Activity, primitives: Primitives) -> None:
+    for op in ops:
+        if op.name in ("load", "column"):
+            source = field_place(program, op.attrs["table"], op.attrs["field"])
+            if source in found.varied and carries_gradient(op.result.type):
+                found.varied.add(op.result)
+        elif differentiable(op, primitives) and any(v in found.varied for v in op.operands):
+            found.varied.update(op.results)
+
+
+def _forward(program: Program, region: Region, found: Activity, primitives: Primitives) -> bool:
+    size = len(found.varied)
+    found.varied.update(v for c, v in region.loads if c in found.varied)
+    _forward_ops(program, region.ops, found, primitives)
+    for value, column in exits(program, region):
+        if value in found.varied and carries_gradient(column.type):
+            found.varied.add(column)
+    return len(found.varied) > size
+
+
+def _backward_ops(program: Program, ops: Sequence[Op], found: Activity, primitives: Primitives) -> None:
+    for op in reversed(ops):
+        if not any(v in found.useful for v in op.results):
+            continue
+        if op.name in ("load", "column"):
+            found.useful.add(field_place(program, op.attrs["table"], op.attrs["field"]))
+        elif differentiable(op, primitives):
+            found.useful.update(v for v in op.operands if carries_gradient(v.type))
+
+
+def _backward(program: Program, region: Region, found: Activity, primitives: Primitives) -> bool:
+    size = len(found.useful)
+    found.useful.update(v for v, c in exits(program, region) if c in found.useful and carries_gradient(v.type))
+    _backward_ops(program, region.ops, found, primitives)
+    found.useful.update(c for c, v in region.loads if v in found.useful)
+    return len(found.useful) > size

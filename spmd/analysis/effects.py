@@ -1,0 +1,67 @@
+"""What running an op can do besides giving its results: raise, or cost much.
+
+The invariant: `may_raise` is never false for an op that can raise on some values; everything else in the IR is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from spmd.ir.core import Block, Op
+from spmd.ops.primitive import Primitive
+
+Primitives = Mapping[str, Primitive]
+
+PURE = frozenset({"const", "load", "length", "column", "isnull", "seqslice"})
+RAISING = frozenset({"item", "nonnull", "guard", "call", "map", "raise"})
+CONTROL = frozenset({"yield", "continue", "break", "return", "unreachable"})
+COSTLY = frozenset({"matmul", "outer", "call", "map", "loop"})
+
+
+def default_primitives() -> Primitives:
+    """The primitives of `spmd.ops`, looked up late: passes also run with tables of their own."""
+    from spmd.ops.table import PRIMITIVES
+
+    return PRIMITIVES
+
+
+def may_raise(op: Op, primitives: Primitives) -> bool:
+    """Whether the op, or an op in its blocks, can raise (or, for calls and loops, never end)."""
+    if op.name in PURE or op.name in CONTROL:
+        return False
+    if op.name in RAISING or op.name == "loop":
+        return True
+    if op.name == "if":
+        return any(block_may_raise(b, primitives) for b in op.blocks)
+    return primitives[op.name].raises([v.type for v in op.operands], op.attrs)
+
+
+def block_may_raise(block: Block, primitives: Primitives) -> bool:
+    return any(may_raise(op, primitives) for op in block.ops)
+
+
+def leaves(op: Op) -> bool:
+    """Whether control can leave an `if` otherwise than by its arms' yields (break, continue, return, raise)."""
+    for block in op.blocks:
+        for inner in block.walk():
+            if inner.name in ("return", "raise", "unreachable"):
+                return True
+            if inner.name in ("break", "continue") and not _inside_loop(block, inner):
+                return True
+    return False
+
+
+def _inside_loop(block: Block, terminator: Op) -> bool:
+    """Whether the terminator belongs to a loop inside the block."""
+    return any(op.name == "loop" and any(inner is terminator for b in op.blocks for inner in b.walk())
+               for op in block.walk())
+
+
+def removable(op: Op, primitives: Primitives) -> bool:
+    """Whether the op may be dropped if nobody uses its results."""
+    return not op.terminator and op.name != "guard" and not may_raise(op, primitives) and not leaves(op)
+
+
+def costly(ops: Iterable[Op]) -> bool:
+    """Whether one of the ops is better run once on many rows than twice on few."""
+    return any(op.name in COSTLY for op in ops)

@@ -1,0 +1,266 @@
+"""Ops on ragged rows that run on all elements of all rows at once.
+
+`rule` looks at an op and the forms of its operands and gives a function, or None where only buckets serve. The
+invariant: a flat rule falls back on the bucket rule for any row sizes that it was not made for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from spmd.backend.blas.plan import ragged_axes, trail
+from spmd.backend.blas.structural import bounded, ragged_element
+from spmd.ir.core import Op
+from spmd.ir.types import Num
+from spmd.ops.primitive import Site
+from spmd.ops.table import PRIMITIVES
+from spmd.runtime.faults import Faults
+from spmd.runtime.ragged import Array, Ragged, from_uniform, packed, segment_sum
+
+Rule = Callable[..., Any]
+
+
+def rule(op: Op, forms: Sequence[str], bucket: Rule) -> Rule | None:
+    """The flat rule of an op, if it has one for operands in these forms."""
+    if PRIMITIVES[op.name].chain and not bucket_only(op):
+        return _elementwise(op, forms)
+    maker = MAKERS.get(op.name)
+    return maker(op, tuple(forms), bucket) if maker is not None else None
+
+
+def bucket_only(op: Op) -> bool:
+    """Elementwise ops that can raise go by buckets, which know how to name the row."""
+    return PRIMITIVES[op.name].raises([v.type for v in op.operands], op.attrs)
+
+
+def _types(op: Op) -> list[Num]:
+    return [v.type for v in op.operands]
+
+
+def _elementwise(op: Op, forms: Sequence[str]) -> Rule:
+    k = ragged_axes(op.result.type)
+    inner = trail(op.result.type)
+    flat_types = tuple(t.with_shape(inner) for t in _types(op))
+    site = Site(flat_types, op.result.type.with_shape(inner), op.attrs, (True,) * len(flat_types))
+    run = PRIMITIVES[op.name].rows(site)
+
+    def elementwise(*operands: Any) -> Ragged:
+        first = next(x for x, f in zip(operands, forms) if f == "ragged")
+        data = []
+        for x, form in zip(operands, forms):
+            if form == "uniform":
+                x = from_uniform(x, len(first), k)
+            elif form == "rows":
+                x = Ragged(np.ascontiguousarray(x).reshape((-1, *inner)), first.lo, first.dims, True)
+            data.append(x.flat())
+        return first.with_data(run(*data))
+
+    return elementwise
+
+
+# ---------------------------------------------------------------------------------------------- sizes
+def _shape_of(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule:
+    def shape_of(x: Ragged) -> Array:
+        out = np.empty((len(x), x.dims.shape[1] + len(x.trail)), np.int64)
+        out[:, : x.dims.shape[1]] = x.dims
+        out[:, x.dims.shape[1] :] = x.trail
+        return out
+
+    return shape_of
+
+
+def _dim(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule:
+    axis = op.attrs["axis"] % op.operands[0].type.rank
+
+    def dim(x: Ragged) -> Array:
+        k = x.dims.shape[1]
+        return x.dims[:, axis] if axis < k else np.full(len(x), x.trail[axis - k])
+
+    return dim
+
+
+def _target(dims: Any, form: str, size: int) -> Array:
+    dims = np.asarray(dims, np.int64)
+    return dims if form == "rows" else np.broadcast_to(dims, (size, *dims.shape))
+
+
+def _repeat(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    """broadcast_to and fill_to: a value that is equal along all ragged axes is repeated."""
+    source, result = _types(op)[0], op.result.type
+    k, inner = ragged_axes(result), trail(result)
+    if forms[0] == "ragged":
+        return _broadcast_ragged(k, forms, bucket)
+    if not source.static or source.rank > len(inner) or not k:
+        return None
+
+    def repeat(x: Any, dims: Any) -> Ragged:
+        size = len(x) if forms[0] == "rows" else len(dims)
+        out = packed(np.empty(0), _target(dims, forms[1], size)[:, :k])
+        total = int(out.sizes.sum())
+        if forms[0] == "uniform":
+            out.data = np.broadcast_to(np.asarray(x, result.dtype), (total, *inner))
+            return out
+        wide = x.reshape((size,) + (1,) * (len(inner) - source.rank) + x.shape[1:])
+        out.data = np.repeat(np.broadcast_to(wide, (size, *inner)), out.sizes, axis=0)
+        return out
+
+    return repeat
+
+
+def _broadcast_ragged(k: int, forms: tuple[str, ...], bucket: Rule) -> Rule:
+    def broadcast(x: Ragged, dims: Any) -> Any:
+        target = _target(dims, forms[1], len(x))
+        whole = x.dims.shape[1]
+        if whole == k and target.shape[1] == k + len(x.trail):
+            same = (target[:, :k] == x.dims).all() and (target[:, k:] == x.trail).all()
+            if same:
+                return x
+        return bucket(x, dims)
+
+    return broadcast
+
+
+def _arange(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    if op.result.type.kind != "i" or any(t.kind not in "iu" for t in _types(op)):
+        return None
+    dtype = np.dtype(op.result.type.dtype)
+
+    def arange(start: Any, stop: Any, step: Any, faults: Faults | None = None) -> Ragged:
+        size = next(len(x) for x, f in zip((start, stop, step), forms) if f != "uniform")
+        start, stop, step = (np.broadcast_to(np.asarray(x, np.int64), (size,)) for x in (start, stop, step))
+        if (step == 0).any():
+            return bucket(start, stop, step, faults=faults)  # type: ignore[no-any-return]
+        counts = np.maximum(0, -((start - stop) // step))
+        out = packed(np.empty(0), counts[:, None])
+        within = np.arange(int(counts.sum())) - np.repeat(out.lo, counts)
+        out.data = (np.repeat(start, counts) + within * np.repeat(step, counts)).astype(dtype)
+        return out
+
+    return arange
+
+
+# ---------------------------------------------------------------------------------------------- reading
+def _index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    if forms[0] != "ragged":
+        return None
+    return lambda x, *i, faults=None: ragged_element(x, i, faults)[0]
+
+
+def _onto_index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    """Zeros with a value added at one element of the leading axis."""
+    result = op.result.type
+    if ragged_axes(result) != 1 or len(op.operands) != 3 or forms[0] != "rows":
+        return None
+    inner = trail(result)
+
+    def onto_index(g: Array, i: Any, dims: Any) -> Ragged:
+        target = _target(dims, forms[2], len(g))
+        out = packed(np.empty(0), target[:, :1])
+        out.data = np.zeros((int(out.sizes.sum()), *inner), result.dtype)
+        some = np.flatnonzero(out.sizes)
+        (at,) = bounded((i,), (out.sizes,), len(g), None)
+        out.data[out.lo[some] + at[some]] = g[some]
+        return out
+
+    return onto_index
+
+
+def _dynslice(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    """A stretch of the leading axis is a handle into the same buffer."""
+    step = op.attrs.get("step", 1)
+    if forms[0] != "ragged" or ragged_axes(op.operands[0].type) != 1 or step != 1 or op.attrs.get("axis", 0) != 0:
+        return None
+
+    def dynslice(x: Ragged, start: Any, stop: Any) -> Ragged:
+        n = x.dims[:, 0]
+        low, high = (_clipped(v, n) for v in (start, stop))
+        return Ragged(x.data, x.lo + low, np.maximum(high - low, 0)[:, None])
+
+    return dynslice
+
+
+def _clipped(at: Any, n: Array) -> Array:
+    """Bound of a slice as Python reads it."""
+    at = np.broadcast_to(np.asarray(at, np.int64), n.shape)
+    return np.clip(np.where(at < 0, at + n, at), 0, n)
+
+
+def _take(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    """Rows of one shared table at ragged indices."""
+    if forms[0] != "uniform" or forms[1] != "ragged" or op.attrs.get("axis", 0) != 0:
+        return None
+    if ragged_axes(op.operands[1].type) != op.operands[1].type.rank or op.operands[1].type.rank != 1:
+        return None
+
+    def take(x: Any, index: Ragged, faults: Faults | None = None) -> Any:
+        at, n = index.flat(), len(x)
+        if len(at) and (at.min() < -n or at.max() >= n):
+            return bucket(x, index, faults=faults)
+        return index.with_data(np.asarray(x)[at])
+
+    return take
+
+
+# ---------------------------------------------------------------------------------------------- sums and products
+def _sum(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    source = op.operands[0].type
+    k = ragged_axes(source)
+    axes = tuple(sorted(a % source.rank for a in op.attrs["axes"]))
+    dtype = np.dtype(op.result.type.dtype)
+    if forms[0] != "ragged":
+        return None
+    if axes and min(axes) >= k:
+        inner = tuple(a - k + 1 for a in axes)
+        keep = bool(op.attrs.get("keepdims"))
+        return lambda x: x.with_data(np.sum(x.flat(), axis=inner, keepdims=keep, dtype=dtype))
+    if axes[:k] != tuple(range(k)):
+        return None
+    inner = tuple(a - k + 1 for a in axes[k:])
+    shape = tuple(n or 0 for n in op.result.type.shape)
+
+    def total(x: Ragged) -> Array:
+        data = x.flat()
+        if inner:
+            data = np.sum(data, axis=inner, dtype=dtype)
+        return segment_sum(data.astype(dtype, copy=False), x.sizes).reshape((len(x), *shape))
+
+    return total
+
+
+def _matmul(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    """Products whose ragged axis is the first of the left operand, and inner products over it."""
+    left, right = _types(op)
+    if forms[0] != "ragged" or ragged_axes(left) != 1:
+        return None
+    if left.rank == 2 and forms[1] == "uniform":
+        return lambda x, w: x.with_data(x.flat() @ w)
+    if left.rank == 2 and forms[1] == "rows" and right.rank == 1:
+        return lambda x, v: x.with_data(np.einsum("td,td->t", x.flat(), np.repeat(v, x.sizes, axis=0)))
+    if left.rank == 1 and forms[1] == "ragged" and ragged_axes(right) == 1 and right.rank <= 2:
+        wide = (slice(None), None) if right.rank == 2 else (slice(None),)
+
+        def inner(x: Ragged, y: Ragged, faults: Faults | None = None) -> Any:
+            if not np.array_equal(x.sizes, y.sizes):
+                return bucket(x, y, faults=faults)
+            return segment_sum(x.flat()[wide] * y.flat(), x.sizes)
+
+        return inner
+    return None
+
+
+MAKERS: dict[str, Callable[[Op, tuple[str, ...], Rule], Rule | None]] = {
+    "shape_of": _shape_of,
+    "dim": _dim,
+    "broadcast_to": _repeat,
+    "fill_to": _repeat,
+    "arange": _arange,
+    "index": _index,
+    "onto_index": _onto_index,
+    "dynslice": _dynslice,
+    "take": _take,
+    "sum": _sum,
+    "matmul": _matmul,
+}

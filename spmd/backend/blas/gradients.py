@@ -1,0 +1,100 @@
+"""Cotangents of values that all examples share, collected over the rows of a reverse walk.
+
+A product's contribution (delta rows, input rows) is kept, not formed: one matrix product per site reduces them all,
+at the end or when FLUSH rows have gathered. With `lanes` > 0 the same rows are grouped by example. The invariant: what
+is collected never depends on how rows were batched, only the order of summation does. Must not know ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from spmd.runtime.ragged import Array, Ragged, add_rows
+
+FLUSH = 1 << 16
+
+
+class SharedGradient:
+    """The cotangent of one module input; `lanes`: number of examples to group by, or 0 for the sum over all."""
+
+    def __init__(self, like: Any, lanes: int) -> None:
+        array = np.asarray(like)
+        self.shape = array.shape
+        self.dtype = array.dtype
+        self.lanes = lanes
+        self.total: Array | None = None
+        self.pairs: dict[int, list[tuple[Array, Array, Array | None]]] = {}
+        self.waiting: dict[int, int] = {}
+
+    def sum(self) -> Array:
+        """The accumulator: [*shape], or [lanes, *shape]."""
+        if self.total is None:
+            self.total = np.zeros((self.lanes, *self.shape) if self.lanes else self.shape, self.dtype)
+        return self.total
+
+    def rows(self, value: Any, lanes: Any) -> None:
+        """Adds one cotangent per row: [K, *shape], or Ragged rows of this shape."""
+        if isinstance(value, Ragged):
+            value = value.dense(self.shape)
+        if self.lanes:
+            add_rows(self.sum(), lanes, value)
+            return
+        total = np.add.reduce(value, axis=0, dtype=self.dtype)
+        self.total = total if self.total is None else self.total + total
+
+    def spots(self, index: Sequence[Any], value: Array, lanes: Any) -> None:
+        """Adds rows at an index of the leading axes (the adjoint of reading an element)."""
+        size = len(value)
+        at = [_wrapped(i, n, size) for i, n in zip(index, self.shape)]
+        target = self.sum()
+        if self.lanes:
+            at.insert(0, np.broadcast_to(lanes, (size,)))
+        lead = target.shape[: len(at)]
+        flat = np.ravel_multi_index(tuple(at), lead) if len(at) > 1 else at[0]
+        add_rows(target.reshape((int(np.prod(lead)), *target.shape[len(at) :])), flat, value)
+
+    def product(self, site: int, left: Array, right: Array, lanes: Any) -> None:
+        """Adds sum over rows of outer(left, right): left [R, *m], right [R, *d]; `lanes` [R] where grouped."""
+        self.pairs.setdefault(site, []).append((left, right, lanes))
+        self.waiting[site] = self.waiting.get(site, 0) + len(left)
+        if self.waiting[site] > FLUSH:
+            self._flush(site)
+
+    def _flush(self, site: int) -> None:
+        pairs = self.pairs.pop(site)
+        self.waiting[site] = 0
+        left, right = (_joined([p[k] for p in pairs]) for k in (0, 1))
+        if self.lanes:
+            lanes = np.concatenate([np.asarray(p[2]) for p in pairs])
+            self._product_by_lane(left, right, lanes)
+            return
+        total = (left.T @ right).reshape(self.shape)
+        self.total = total if self.total is None else self.total + total
+
+    def _product_by_lane(self, left: Array, right: Array, lanes: Array) -> None:
+        order = np.argsort(lanes, kind="stable")
+        left, right = left[order], right[order]
+        edges = np.searchsorted(lanes[order], np.arange(self.lanes + 1))
+        target = self.sum()
+        for lane in range(self.lanes):
+            low, high = edges[lane], edges[lane + 1]
+            if low < high:
+                target[lane] += (left[low:high].T @ right[low:high]).reshape(self.shape)
+
+    def result(self) -> Array | None:
+        """The whole cotangent; None where nothing was added."""
+        for site in list(self.pairs):
+            self._flush(site)
+        return self.total
+
+
+def _joined(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _wrapped(index: Any, size: int, rows: int) -> Array:
+    at = np.broadcast_to(np.asarray(index, np.int64), (rows,))
+    return np.where(at < 0, at + size, at)

@@ -1,0 +1,187 @@
+"""`thing.name`: fields and methods of objects, fields of records, attributes of arrays and modules.
+
+The invariant: an attribute that Python would not find raises AttributeError for that example where it depends on data
+(None in place of an object, a class without the field), and is refused where no example could have it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from spmd.errors import StructureError, UnsupportedAttribute
+from spmd.frontend.expressions import end_in_error, guard, tag_test
+from spmd.frontend.lowering import Lowering
+from spmd.frontend.names import MISSING, NodeLayout, attribute_of, static
+from spmd.frontend.scope import Facts
+from spmd.frontend.subscripts import load
+from spmd.frontend.values import TAG, Abstract, Choice, Const, Leaf, Method, Node, Run, Static, Struct, describe, tuple_of
+from spmd.ir.core import Value
+from spmd.ir.types import Num, Ref
+
+
+def attribute(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
+    """thing.name"""
+    return low.spread(thing, lambda one: _attribute(low, one, name, node))
+
+
+def _attribute(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
+    if isinstance(thing, Static):
+        return _of_static(low, thing, name, node)
+    if isinstance(thing, Node):
+        return node_field(low, thing, name, node)
+    if isinstance(thing, Struct):
+        return _of_struct(low, thing, name, node)
+    if isinstance(thing, Leaf):
+        return _of_array(low, thing, name)
+    if isinstance(thing, Const) and thing.value is None:
+        end_in_error(low, (AttributeError, (f"'NoneType' object has no attribute '{name}'",)))
+    if isinstance(thing, (Run, Const)):
+        return Method(thing, name)
+    raise low.error(UnsupportedAttribute, f"{describe(thing)} has no attribute '{name}'", node)
+
+
+def _of_static(low: Lowering, thing: Static, name: str, node: Any) -> Abstract:
+    value = attribute_of(thing.value, name)
+    if value is MISSING:
+        raise low.error(UnsupportedAttribute, f"{describe(thing)} has no attribute '{name}'", node)
+    found = static(value)
+    if found is None:
+        found = low.sp.globals.captured_attribute(thing.value, name)
+    return found
+
+
+def _of_struct(low: Lowering, thing: Struct, name: str, node: Any) -> Abstract:
+    if thing.kind in ("namedtuple", "dataclass"):
+        item = thing.field(name)
+        if item is not None:
+            return item
+        return class_attribute(low, thing, thing.cls, name, node)
+    return Method(thing, name)
+
+
+def _of_array(low: Lowering, thing: Leaf, name: str) -> Abstract:
+    type_ = thing.type
+    if name == "shape":
+        return tuple_of(tuple(dimension(low, thing, k) for k in range(type_.rank)))
+    if name == "ndim":
+        return Const(type_.rank)
+    if name == "dtype":
+        return Const(np.dtype(type_.dtype))
+    if name == "size":
+        return _size(low, thing)
+    if name == "T":
+        if type_.rank < 2:
+            return thing
+        return Leaf(low.b.emit("transpose", thing.value, perm=tuple(range(type_.rank))[::-1]))
+    return Method(thing, name)
+
+
+def dimension(low: Lowering, thing: Leaf, axis: int) -> Abstract:
+    """A size of an array: a constant where it is known."""
+    size = thing.type.shape[axis]
+    return Const(size) if size is not None else Leaf(low.b.emit("dim", thing.value, axis=axis))
+
+
+def _size(low: Lowering, thing: Leaf) -> Abstract:
+    if thing.type.static:
+        return Const(thing.type.size)
+    plain = Num("int64")
+    total = low.converter.constant(1, plain)
+    for k in range(thing.type.rank):
+        size = low.converter.number(dimension(low, thing, k), Num("int64", python=True))
+        total = low.b.emit("mul", total, low.b.emit("cast", size, dtype="int64", python=False))
+    return Leaf(low.b.emit("cast", total, dtype="int64", python=True))
+
+
+# ---------------------------------------------------------------------------------------------- objects
+def present(low: Lowering, thing: Node, name: str) -> Value:
+    """The row of an object that is not None; the example in which it is None raises AttributeError."""
+    if low.is_nonnull(thing):
+        return thing.value
+    error = (AttributeError, (f"'NoneType' object has no attribute '{name}'",))
+    value = low.b.insert("nonnull", [thing.value], [Ref(thing.table)], {"error": error}).result
+    low.scope.facts = low.scope.facts.both(Facts(frozenset({thing.value})))
+    return value
+
+
+def node_tag(low: Lowering, thing: Node, row: Value) -> tuple[Value | None, frozenset[int]]:
+    """The class tag of an object's row, and the classes that it may be of."""
+    layout = low.sp.layouts[thing.table]
+    every = frozenset(range(len(layout.classes)))
+    if layout.tag is None:
+        return None, every
+    tag = load(low, row, thing.table, layout.tag, TAG)
+    return tag, low.scope.facts.tags.get(tag, every)
+
+
+def node_field(low: Lowering, thing: Node, name: Any, node: Any) -> Abstract:
+    """A field, method or property of an object."""
+    layout = low.sp.layouts[thing.table]
+    row = present(low, thing, name)
+    tag, classes = node_tag(low, thing, row)
+    having = frozenset(k for k in classes if name in layout.classes[k][1])
+    if not having:
+        return _by_class(low, Node(row), layout, tag, classes, name, node)
+    if having != classes:
+        assert tag is not None
+        lacking = sorted(layout.classes[k][0].__name__ for k in classes - having)
+        if any(inspect.getattr_static(layout.classes[k][0], name, MISSING) is not MISSING for k in classes - having):
+            return _mixed(low, Node(row), layout, tag, (having, classes - having), name, node)
+        test = tag_test(low, tag, classes, having)
+        guard(low, low.value(test.value), (AttributeError, (f"'{lacking[0]}' object has no attribute '{name}'",)))
+        low.scope.facts = low.scope.facts.both(test.yes)
+    template, first = layout.fields[name]
+    values = [load(low, row, thing.table, first + k, v.type) for k, v in enumerate(template.leaves())]
+    return template.replace(iter(values))
+
+
+def _mixed(
+    low: Lowering, thing: Node, layout: NodeLayout, tag: Value, parts: tuple[frozenset[int], frozenset[int]], name: Any,
+    node: Any,
+) -> Abstract:
+    """A name that is a field of some classes and a method or property of others."""
+    having, lacking = parts
+    test = tag_test(low, tag, having | lacking, having)
+    result = low.branch(
+        low.value(test.value),
+        (lambda: node_field(low, thing, name, node), lambda: _by_class(low, thing, layout, tag, lacking, name, node)),
+        (test.yes, test.no),
+        low.scope.names,
+    )
+    assert result is not None
+    return result
+
+
+def _by_class(
+    low: Lowering, thing: Node, layout: NodeLayout, tag: Value | None, classes: frozenset[int], name: Any, node: Any
+) -> Abstract:
+    """A method, property or class attribute, looked up in the classes that the object may be of."""
+    found = {k: inspect.getattr_static(layout.classes[k][0], str(name), MISSING) for k in classes}
+    if all(value is MISSING for value in found.values()):
+        names = " or ".join(sorted({layout.classes[k][0].__name__ for k in classes}))
+        raise low.error(StructureError, f"objects of class {names} have no attribute '{name}'", node)
+    if len({id(v) for v in found.values()}) == 1:
+        return class_attribute(low, thing, layout.classes[min(classes)][0], str(name), node)
+    return Method(thing, str(name))
+
+
+def class_attribute(low: Lowering, owner: Abstract, cls: type, name: str, node: Any) -> Abstract:
+    """What a class says of `name`: a method bound to its owner, a property's value, or a constant."""
+    value = inspect.getattr_static(cls, name, MISSING)
+    if isinstance(value, property):
+        from spmd.frontend.calls import call_python
+
+        return call_python(low, value.fget, [owner], {}, node)
+    if isinstance(value, staticmethod):
+        return Static(value.__func__)
+    if inspect.isfunction(value):
+        return Method(owner, name, value)
+    if value is MISSING:
+        return Method(owner, name)
+    found = static(value)
+    if found is None:
+        raise low.error(UnsupportedAttribute, f"class attribute '{name}' of {cls.__name__} is not a constant", node)
+    return found

@@ -1,0 +1,239 @@
+"""`[expr for x in xs]` and calls of vmapped functions: one function, mapped over elements.
+
+The expression becomes a function of the element and of the names that it reads; a `map` runs one frame for each element,
+all of them together. The invariant: elements do not see each other, so their order of execution cannot be observed.
+A comprehension that only picks fields is a view of the list it runs over; one that only calls a function maps that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gast
+
+from spmd.errors import BatchError, UnsupportedFunction, UnsupportedSyntax
+from spmd.frontend.calls import bind_arguments, call_python
+from spmd.frontend.expressions import expression, guard
+from spmd.frontend.iterables import iterable, make_zip
+from spmd.frontend.liveness import reads, writes
+from spmd.frontend.lowering import Lowering, Pending
+from spmd.frontend.read import read
+from spmd.frontend.runs import as_column
+from spmd.frontend.specialise import Spec
+from spmd.frontend.statements import bind
+from spmd.frontend.values import Abstract, Const, Iterable, Leaf, Node, Run, Struct, describe, list_of
+from spmd.ir.core import Function, Op, Value
+from spmd.ir.types import Num, Ref, Seq
+
+COUNT = Num("int64")
+
+
+def comprehension(low: Lowering, node: Any) -> Abstract:
+    """A list comprehension with one `for`."""
+    if len(node.generators) != 1 or node.generators[0].ifs or node.generators[0].is_async:
+        raise low.error(UnsupportedSyntax, "a comprehension with several 'for' or with 'if' cannot run in lanes", node,
+                        "one 'for' without 'if' can.")
+    generator = node.generators[0]
+    things = iterable(low, expression(low, generator.iter), generator.iter)
+    low.locate(node)
+    names = sorted(reads(node.elt) - writes(generator.target))
+    captured = {n: low.scope.names[n] for n in names if n in low.scope.names}
+    if things.items is not None:
+        return _unrolled(low, node, generator.target, things.items)
+    if things.rebuild is None:
+        raise low.error(UnsupportedSyntax, "a comprehension over this cannot run in lanes", generator.iter,
+                        "run over the sequence itself.")
+
+    def body(inner: Lowering, item: Abstract) -> Abstract:
+        bind(inner, generator.target, item)
+        return expression(inner, node.elt)
+
+    place = (node.lineno, node.col_offset)
+    return mapped(low, things, captured, body, ("comprehension", low.definition.function, place), "comprehension")
+
+
+def _unrolled(low: Lowering, node: Any, target: Any, items: tuple[Abstract, ...]) -> Abstract:
+    kept = {n: low.scope.names.get(n) for n in writes(target)}
+    results = []
+    for item in items:
+        bind(low, target, item)
+        results.append(expression(low, node.elt))
+    for name, thing in kept.items():
+        low.scope.names.pop(name, None)
+        if thing is not None:
+            low.scope.names[name] = thing
+    return list_of(tuple(results))
+
+
+def mapped(
+    low: Lowering, things: Iterable, captured: dict[str, Abstract], body: Any, identity: Any, title: str
+) -> Run:
+    """Emits a `map` of `body` over the items; gives the list of its results."""
+    assert things.rebuild is not None
+    rebuild = things.rebuild
+    sources = things.sources
+    elements: dict[str, Abstract] = {f"#{k}": _placeholder(type_) for k, (_, _, type_) in enumerate(sources)}
+
+    def lower(inner: Lowering) -> None:
+        values = [next(inner.scope.names[f"#{k}"].leaves()) for k in range(len(sources))]
+        result = body(inner, rebuild(values))
+        inner.returns.append(Pending(inner.b.block, inner.scope, inner.b.span, result))
+        inner.ended.add(inner.b.block)
+
+    args = {**elements, **captured}
+    span = low.b.span
+    shape = tuple((kind, type_) for _, kind, type_ in sources)
+    spec = low.sp.specialise(low.definition, (identity, shape), args, low, span, lower, title, plain=True)
+    low.b.span = span
+    if spec.result is None or spec.function is None:
+        from spmd.frontend.lowering import Dead
+
+        raise Dead
+    inputs = set(low.sp.module.inputs)
+    same = [v for thing in captured.values() for v in thing.leaves() if v not in inputs]
+    count = low.b.emit("cast", low.value(things.count), dtype="int64", python=False)
+    operands = [count if operand is None else operand for operand, _, _ in sources]
+    each = [kind for _, kind, _ in sources] + ["same"] * len(same)
+    return _emit(low, spec, count, operands + same, each)
+
+
+def _placeholder(type_: Any) -> Abstract:
+    value = Value(type_)
+    return Node(value) if isinstance(type_, Ref) else Leaf(value)
+
+
+def _emit(low: Lowering, spec: Spec, count: Value, operands: list[Value], each: list[str]) -> Run:
+    function, result = spec.function, spec.result
+    assert function is not None and result is not None
+    picked = _only_picks(function)
+    if picked is not None and each and isinstance(operands[0].type, Seq):
+        return Run(operands[0], result, picked)
+    name = spec.name
+    direct = _only_calls(function, operands, each)
+    if direct is not None:
+        name, operands, each = direct
+    attrs = {"function": name, "each": tuple(each)}
+    value = low.b.insert("map", [count, *operands], [Seq("@" + name)], attrs).result
+    return Run(value, result, tuple(range(len(list(result.leaves())))))
+
+
+def _only_picks(function: Function) -> tuple[int, ...] | None:
+    """The fields that a function returns, if it does nothing but load fields of its element."""
+    *ops, last = function.body.ops
+    if last.name != "return" or not function.params or any(op.name != "load" for op in ops):
+        return None
+    fields = {op.result: op.attrs["field"] for op in ops if op.operands[0] is function.params[0]}
+    if len(fields) != len(ops) or not all(v in fields for v in last.operands):
+        return None
+    return tuple(fields[v] for v in last.operands)
+
+
+def _only_calls(
+    function: Function, operands: list[Value], each: list[str]
+) -> tuple[str, list[Value], list[str]] | None:
+    """The callee and how to map it directly, if a function does nothing but call it with what it is given."""
+    *ops, last = function.body.ops
+    calls = [op for op in ops if op.name == "call"]
+    if last.name != "return" or len(calls) != 1 or ops[-1] is not calls[0] or last.operands != calls[0].results:
+        return None
+    given = dict(zip(function.params, zip(operands, each)))
+    for op in ops[:-1]:
+        source = given.get(op.operands[0]) if op.name == "load" else None
+        if source is None or source[1] != "each" or not isinstance(source[0].type, Seq):
+            return None
+        given[op.result] = (source[0], f"field:{op.attrs['field']}")
+    call: Op = calls[0]
+    if not all(v in given for v in call.operands):
+        return None
+    return call.attrs["function"], [given[v][0] for v in call.operands], [given[v][1] for v in call.operands]
+
+
+# ------------------------------------------------------------------------------------------------ vmap inside
+def call_vmapped(low: Lowering, function: Any, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
+    """A call of a vmapped function: one frame for each example, its results stacked."""
+    inner, in_axes = function.__spmd_vmap__
+    if not hasattr(inner, "__code__"):
+        raise low.error(UnsupportedFunction, "only a vmapped Python function can be called in lanes", node)
+    bound = bind_arguments(low, read(inner), args, kwargs, node)
+    axes = in_axes(list(bound))
+    parts: list[Abstract] = []
+    captured: dict[str, Abstract] = {}
+    counts: list[tuple[str, Abstract]] = []
+    for name, thing in bound.items():
+        if axes[name] is None:
+            captured[name] = thing
+        else:
+            parts.append(thing)
+            counts += [(name, c) for c in _lengths(low, thing, node)]
+    if not counts:
+        raise low.error(BatchError, f"no argument of '{inner.__name__}' is mapped over", node)
+    _demand_equal(low, counts, inner.__name__)
+    things = _split(low, parts, node)
+    names = [n for n in bound if axes[n] is not None]
+
+    def body(within: Lowering, item: Abstract) -> Abstract:
+        assert isinstance(item, Struct)
+        own = dict(zip(names, item.items))
+        values = {n: own[n] if n in own else within.scope.names[n] for n in bound}
+        return call_python(within, inner, list(values.values()), {}, node)
+
+    run = mapped(low, things, captured, body, ("vmap", inner, tuple(axes.items())), inner.__name__)
+    return stacked(low, run, node)
+
+
+def _lengths(low: Lowering, thing: Abstract, node: Any) -> list[Abstract]:
+    if isinstance(thing, Struct) and thing.kind != "list":
+        return [c for item in thing.items for c in _lengths(low, item, node)]
+    return [iterable(low, thing, node).count]
+
+
+def _demand_equal(low: Lowering, counts: list[tuple[str, Abstract]], title: str) -> None:
+    first_name, first = counts[0]
+    for name, count in counts[1:]:
+        text = f"{title}: mapped arguments '{first_name}' and '{name}' have different lengths"
+        if isinstance(first, Const) and isinstance(count, Const):
+            if first.value != count.value:
+                raise BatchError.of_lengths([(first_name, first.value), (name, count.value)])
+            continue
+        guard(low, low.b.emit("eq", low.value(first), low.value(count)), (ValueError, (text,)))
+
+
+def _split(low: Lowering, parts: list[Abstract], node: Any) -> Iterable:
+    """The mapped arguments as one thing to run over, whose item is the tuple of one example's arguments."""
+    return make_zip(low, [_sliced(low, p, node) for p in parts], node)
+
+
+def _sliced(low: Lowering, thing: Abstract, node: Any) -> Abstract:
+    if isinstance(thing, Struct) and thing.kind != "list":
+        inner = make_zip(low, [_sliced(low, i, node) for i in thing.items], node)
+        rebuild = inner.rebuild
+        assert rebuild is not None
+
+        def again(values: list[Value]) -> Abstract:
+            items = rebuild(values)
+            assert isinstance(items, Struct)
+            return Struct(thing.kind, thing.cls, thing.names, items.items)
+
+        return Iterable(inner.count, inner.at, inner.sources, again)
+    return iterable(low, thing, node)
+
+
+def stacked(low: Lowering, run: Run, node: Any) -> Abstract:
+    """A list of results as a vmapped call gives it: one example's structure, its leaves stacked."""
+    def stack(item: Abstract, fields: tuple[int, ...]) -> Abstract:
+        if isinstance(item, Struct):
+            items, at = [], 0
+            for part in item.items:
+                size = len(list(part.leaves()))
+                items.append(stack(part, fields[at : at + size]))
+                at += size
+            return Struct(item.kind, item.cls, item.names, tuple(items))
+        if isinstance(item, Leaf):
+            return Leaf(as_column(low, Run(run.value, item, fields), node))
+        if isinstance(item, Const) and item.value is None:
+            return item
+        raise low.error(UnsupportedFunction, f"a vmapped function that returns {describe(item)} cannot be called here", node)
+
+    return stack(run.item, run.fields)
+
+

@@ -1,0 +1,185 @@
+"""What a `for` or a comprehension runs over, and the builtins that make such things.
+
+The invariant: item i of an Iterable is what Python's iterator would give in its i-th step, and making it never raises
+for 0 <= i < count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from spmd.errors import TypeMismatch, UnsupportedType
+from spmd.frontend.expressions import guard
+from spmd.frontend.lowering import Lowering
+from spmd.frontend.subscripts import array_item, load_item
+from spmd.frontend.values import Abstract, Const, Iterable, Leaf, Run, Struct, describe, tuple_of
+from spmd.ir.core import Value
+from spmd.ir.types import INT, Num, Ref
+
+COUNT = Num("int64")
+
+
+def iterable(low: Lowering, thing: Abstract, node: Any) -> Iterable:
+    """The thing as something to run over."""
+    thing = low.settled(thing)
+    if isinstance(thing, Iterable):
+        return thing
+    if isinstance(thing, Struct) and thing.kind != "dataclass":
+        items = tuple(Const(n) for n in thing.names) if thing.kind == "dict" else thing.items
+        return fixed(items)
+    if isinstance(thing, Leaf) and thing.type.rank:
+        return _over_array(low, thing.value, node)
+    if isinstance(thing, Run):
+        return _over_run(low, thing)
+    raise low.error(TypeMismatch, f"{describe(thing)} cannot be iterated over", node)
+
+
+def fixed(items: tuple[Abstract, ...]) -> Iterable:
+    def at(_: Value) -> Abstract:
+        raise TypeError("a fixed structure is unrolled")
+
+    return Iterable(Const(len(items)), at, items=items)
+
+
+def _over_array(low: Lowering, array: Value, node: Any) -> Iterable:
+    type_ = array.type
+    assert isinstance(type_, Num)
+    size = type_.shape[0]
+    count: Abstract = Const(size) if size is not None else Leaf(low.b.emit("dim", array, axis=0))
+    row = type_.with_shape(type_.shape[1:])
+    return Iterable(
+        count,
+        lambda i: array_item(low, array, i, node),
+        ((array, "each", row),),
+        lambda values: Leaf(values[0]),
+    )
+
+
+def _over_run(low: Lowering, run: Run) -> Iterable:
+    count = Leaf(low.b.insert("length", [run.value], [INT]).result)
+    ref = Ref(run.table)
+
+    def at(i: Value) -> Abstract:
+        return load_item(low, run, low.b.insert("item", [run.value, i], [ref], {"table": run.table}).result)
+
+    return Iterable(count, at, ((run.value, "each", ref),), lambda values: _item_of(low, run, values[0]))
+
+
+def _item_of(low: Lowering, run: Run, ref: Value) -> Abstract:
+    """The item of a run inside the function that is mapped over it; `low` is that function's when it is called."""
+    return load_item(low.sp.current(), run, ref)
+
+
+# ------------------------------------------------------------------------------------------------ builtins
+def make_range(low: Lowering, args: list[Abstract], node: Any) -> Iterable:
+    """range(stop), range(start, stop), range(start, stop, step) of ints."""
+    for a in args:
+        if not _is_int(a):
+            raise low.error(TypeMismatch, f"range takes integers, not {describe(a)}", node)
+    start, stop = (Const(0), args[0]) if len(args) == 1 else (args[0], args[1])
+    step: Abstract = args[2] if len(args) == 3 else Const(1)
+    if all(isinstance(a, Const) for a in (start, stop, step)):
+        if step.value == 0:  # type: ignore[attr-defined]
+            raise low.error(TypeMismatch, "range() arg 3 must not be zero", node)
+        known = range(start.value, stop.value, step.value)  # type: ignore[attr-defined]
+        return _range(low, start, step, Const(len(known)))
+    if not isinstance(step, Const):
+        guard(low, low.b.emit("ne", low.value(step), low.b.const(0)), (ValueError, ("range() arg 3 must not be zero",)))
+    return _range(low, start, step, Leaf(_range_count(low, start, stop, step)))
+
+
+def _is_int(thing: Abstract) -> bool:
+    if isinstance(thing, Const):
+        return isinstance(thing.value, int)
+    return isinstance(thing, Leaf) and thing.type.rank == 0 and thing.type.kind in "iub" and not thing.type.text
+
+
+def _wrapping(low: Lowering, thing: Abstract) -> Value:
+    """An integer in NumPy's kind: arithmetic on a range's own numbers cannot overflow, so it need not be checked."""
+    value = low.value(thing)
+    return value if value.type == COUNT else low.b.emit("cast", value, dtype="int64", python=False)
+
+
+def _range_count(low: Lowering, start: Abstract, stop: Abstract, step: Abstract) -> Value:
+    """max(0, ceil((stop - start) / step))."""
+    b = low.b
+    span = b.emit("sub", _wrapping(low, stop), _wrapping(low, start))
+    zero, one = low.converter.constant(0, COUNT), low.converter.constant(1, COUNT)
+    stride = _wrapping(low, step)
+    if isinstance(step, Const) and step.value == 1:
+        count = span
+    else:
+        towards = b.emit("sub", stride, b.emit("sign", stride)) if not isinstance(step, Const) else (
+            low.converter.constant(step.value - (1 if step.value > 0 else -1), COUNT)
+        )
+        safe = b.emit("where", b.emit("eq", stride, zero), one, stride) if not isinstance(step, Const) else stride
+        count = b.emit("floordiv", b.emit("add", span, towards), safe)
+    return b.emit("cast", b.emit("maximum", count, zero), dtype="int64", python=True)
+
+
+def _range(low: Lowering, start: Abstract, step: Abstract, count: Abstract) -> Iterable:
+    simple = isinstance(start, Const) and start.value == 0 and isinstance(step, Const) and step.value == 1
+
+    def number(i: Value) -> Abstract:
+        b = low.sp.current().b
+        if not simple:
+            stride = b.emit("mul", i, _wrapping(low.sp.current(), step))
+            i = b.emit("add", _wrapping(low.sp.current(), start), stride)
+        return Leaf(b.emit("cast", i, dtype="int64", python=True))
+
+    known = all(isinstance(a, Const) for a in (start, step))
+    sources = ((None, "index", COUNT),) if known else ()
+    return Iterable(count, number, sources, (lambda values: number(values[0])) if known else None)
+
+
+def make_enumerate(low: Lowering, args: list[Abstract], node: Any, start: Abstract = Const(0)) -> Iterable:
+    inner = iterable(low, args[0], node)
+    begin = args[1] if len(args) > 1 else start
+    if inner.items is not None and isinstance(begin, Const):
+        return fixed(tuple(tuple_of((Const(begin.value + k), x)) for k, x in enumerate(inner.items)))
+    numbers = _range(low, begin, Const(1), inner.count)
+    return _together(low, [numbers, inner], inner.count)
+
+
+def make_zip(low: Lowering, args: list[Abstract], node: Any) -> Iterable:
+    parts = [iterable(low, a, node) for a in args]
+    if not parts:
+        return fixed(())
+    if all(p.items is not None for p in parts):
+        return fixed(tuple(tuple_of(row) for row in zip(*(p.items for p in parts if p.items is not None))))
+    if any(p.items is not None for p in parts):
+        raise low.error(UnsupportedType, "zip of a tuple with a sequence of varying length cannot run in lanes", node)
+    count = parts[0].count
+    for part in parts[1:]:
+        count = _least(low, count, part.count)
+    return _together(low, parts, count)
+
+
+def _least(low: Lowering, a: Abstract, b: Abstract) -> Abstract:
+    if isinstance(a, Const) and isinstance(b, Const):
+        return a if a.value <= b.value else b
+    return Leaf(low.b.emit("pymin", low.value(a), low.value(b)))
+
+
+def _together(low: Lowering, parts: list[Iterable], count: Abstract) -> Iterable:
+    sources: list[Any] = []
+    rebuilds: list[tuple[Callable[[list[Value]], Abstract], int, int]] = []
+    for part in parts:
+        if part.rebuild is None:
+            return Iterable(count, lambda i: tuple_of(tuple(p.at(i) for p in parts)))
+        rebuilds.append((part.rebuild, len(sources), len(sources) + len(part.sources)))
+        sources += part.sources
+
+    def rebuild(values: list[Value]) -> Abstract:
+        return tuple_of(tuple(make(values[a:b]) for make, a, b in rebuilds))
+
+    return Iterable(count, lambda i: tuple_of(tuple(p.at(i) for p in parts)), tuple(sources), rebuild)
+
+
+def make_reversed(low: Lowering, args: list[Abstract], node: Any) -> Iterable:
+    inner = iterable(low, args[0], node)
+    if inner.items is not None:
+        return fixed(inner.items[::-1])
+    last = low.b.emit("sub", _wrapping(low, inner.count), low.converter.constant(1, COUNT))
+    return Iterable(inner.count, lambda i: inner.at(low.sp.current().b.emit("sub", last, i)))

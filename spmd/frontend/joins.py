@@ -1,0 +1,215 @@
+"""What a name is where paths meet: the joined structure, and the ops that bring each path's leaves into it.
+
+The invariant: `join` is commutative up to the order of alternatives, widens only (so loops and recursion reach a
+fixpoint), and `convert(thing, join(thing, other))` loses nothing but the kinds of numbers that DESIGN 8 lets widen.
+Leaves of a joined structure are placeholders: only their types count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from spmd.frontend.values import NONE, TAG, Abstract, Choice, Const, Leaf, Method, Node, Run, Static, Struct, is_number
+from spmd.ir.build import Builder, constant_type
+from spmd.ir.core import Value
+from spmd.ir.types import TEXT, Num, Ref, Seq, Type
+from spmd.ir.types import join as join_types
+from spmd.ops.operators import convert as convert_number
+
+ALTERNATIVES = 16
+
+
+class JoinError(Exception):
+    """Two things that no type holds."""
+
+
+def leaf_of(type_: Num) -> Leaf:
+    """A placeholder leaf."""
+    return Leaf(Value(type_))
+
+
+def join(a: Abstract, b: Abstract) -> Abstract:
+    """The structure that holds either. Raises JoinError."""
+    merged = merge(a, b)
+    if merged is not None:
+        return merged
+    found: list[Abstract] = []
+    for thing in (*alternatives(a), *alternatives(b)):
+        for k, other in enumerate(found):
+            both = merge(other, thing)
+            if both is not None:
+                found[k] = both
+                break
+        else:
+            found.append(thing)
+    if len(found) > ALTERNATIVES:
+        raise JoinError("more than 16 kinds of value meet here")
+    if len(found) == 1:
+        return found[0]
+    return Choice(Value(TAG), tuple(found))
+
+
+def alternatives(thing: Abstract) -> tuple[Abstract, ...]:
+    return thing.alternatives if isinstance(thing, Choice) else (thing,)
+
+
+def merge(a: Abstract, b: Abstract) -> Abstract | None:
+    """The join if it needs no tag, else None."""
+    if isinstance(a, Choice) or isinstance(b, Choice):
+        return None
+    if is_number(a) and is_number(b) or isinstance(a, (Leaf, Const)) and isinstance(b, (Leaf, Const)):
+        return _merge_leaves(a, b)
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, Node) and isinstance(other, Const) and other.value is None:
+            return Node(Value(Ref(one.table, True)))
+    if isinstance(a, Node) and isinstance(b, Node):
+        joined = join_types(a.value.type, b.value.type)
+        return None if joined is None else Node(Value(joined))
+    if isinstance(a, Run) and isinstance(b, Run):
+        return a if a.key() == b.key() else None
+    if isinstance(a, Struct) and isinstance(b, Struct):
+        return _merge_structs(a, b)
+    if isinstance(a, (Static, Method)) and type(a) is type(b) and a.key() == b.key():
+        return a
+    return a if a is b else None
+
+
+def _merge_leaves(a: Any, b: Any) -> Abstract | None:
+    if isinstance(a, Const) and isinstance(b, Const) and a.key() == b.key():
+        return a
+    types = [_leaf_type(a), _leaf_type(b)]
+    if None in types:
+        return None
+    joined = join_types(types[0], types[1])
+    return None if joined is None else leaf_of(joined)  # type: ignore[arg-type]
+
+
+def _leaf_type(thing: Leaf | Const) -> Any:
+    if isinstance(thing, Leaf):
+        return thing.type
+    if isinstance(thing.value, str):
+        return TEXT
+    if isinstance(thing.value, (bool, int, float, complex)):
+        return constant_type(thing.value)
+    return None
+
+
+def _merge_structs(a: Struct, b: Struct) -> Abstract | None:
+    if (a.kind, a.cls, a.names) != (b.kind, b.cls, b.names):
+        return None
+    return Struct(a.kind, a.cls, a.names, tuple(join(x, y) for x, y in zip(a.items, b.items)))
+
+
+def widen(thing: Abstract) -> Abstract:
+    """The thing with constant numbers and strings as leaves: what a variable is that a loop changes."""
+    if isinstance(thing, Const) and _leaf_type(thing) is not None:
+        return leaf_of(_leaf_type(thing))
+    if isinstance(thing, Struct):
+        return Struct(thing.kind, thing.cls, thing.names, tuple(widen(i) for i in thing.items))
+    if isinstance(thing, Choice):
+        return Choice(thing.tag, tuple(widen(a) for a in thing.alternatives))
+    return thing
+
+
+class Converter:
+    """Emits what brings a thing into a joined structure. `intern` numbers a string."""
+
+    def __init__(self, builder: Builder, intern: Callable[[str], int]) -> None:
+        self.b = builder
+        self.intern = intern
+
+    def convert(self, thing: Abstract, target: Abstract) -> list[Value]:
+        """The leaves of `target`, as `thing` gives them; for alternatives that it is not, zeros."""
+        if isinstance(target, Choice):
+            return self._choice(thing, target)
+        if isinstance(target, Leaf):
+            return [self.number(thing, target.type)]
+        if isinstance(target, Node):
+            if isinstance(thing, Const):
+                return [self.constant(-1, target.value.type)]
+            return [self._row(thing, target.value.type)]
+        if isinstance(target, Struct) and isinstance(thing, Struct):
+            return [v for x, t in zip(thing.items, target.items) for v in self.convert(x, t)]
+        return list(thing.leaves())
+
+    def _row(self, thing: Abstract, type_: Type) -> Value:
+        assert isinstance(thing, Node)
+        return thing.value
+
+    def _choice(self, thing: Abstract, target: Choice) -> list[Value]:
+        if isinstance(thing, Choice):
+            return self._rechoose(thing, target)
+        chosen = self._slot(thing, target)
+        values = [self.constant(chosen, TAG)]
+        for k, alternative in enumerate(target.alternatives):
+            if k == chosen:
+                values += self.convert(thing, alternative)
+            else:
+                values += [self.zero(v.type) for v in alternative.leaves()]
+        return values
+
+    def _rechoose(self, thing: Choice, target: Choice) -> list[Value]:
+        """A union into a wider one: the tag is renumbered, and each alternative goes to its slot."""
+        slots = [self._slot(a, target) for a in thing.alternatives]
+        tag = thing.tag
+        if slots != list(range(len(slots))):
+            table = self.b.const(np.asarray(slots, np.int8))
+            tag = self.b.emit("take", table, tag, axis=0)
+        values = [tag]
+        for k, alternative in enumerate(target.alternatives):
+            sources = [i for i, slot in enumerate(slots) if slot == k]
+            if not sources:
+                values += [self.zero(v.type) for v in alternative.leaves()]
+                continue
+            parts = self.convert(thing.alternatives[sources[0]], alternative)
+            for i in sources[1:]:
+                other = self.convert(thing.alternatives[i], alternative)
+                here = self.b.emit("eq", thing.tag, self.constant(i, TAG))
+                parts = [self.b.emit("where", here, y, x) for x, y in zip(parts, other)]
+            values += parts
+        return values
+
+    def _slot(self, thing: Abstract, target: Choice) -> int:
+        for k, alternative in enumerate(target.alternatives):
+            merged = merge(alternative, thing)
+            if merged is not None and merged.key() == alternative.key():
+                return k
+        raise JoinError("a value has no place where paths meet")
+
+    def number(self, thing: Abstract, type_: Num) -> Value:
+        """A number, array or string as a value of the given type."""
+        if isinstance(thing, Const):
+            if isinstance(thing.value, str):
+                return self.constant(self.intern(thing.value), TEXT)
+            if thing.value is NONE.value:
+                raise JoinError("None has no number")
+            return self.constant(thing.value, type_) if not type_.shape else self._number(self.b.const(thing.value), type_)
+        assert isinstance(thing, Leaf)
+        return self._number(thing.value, type_)
+
+    def _number(self, value: Value, type_: Num) -> Value:
+        if value.type == type_:
+            return value
+        return convert_number(self.b, value, type_)
+
+    def constant(self, value: Any, type_: Type) -> Value:
+        """A constant of a stated type."""
+        if isinstance(type_, Num):
+            value = np.dtype(type_.dtype).type(value)
+            if type_.python:
+                value = value.item()
+        return self.b.insert("const", (), [type_], {"value": value}).result
+
+    def zero(self, type_: Type) -> Value:
+        """What stands where a value is not used."""
+        if isinstance(type_, Ref):
+            return self.constant(-1, type_)
+        if isinstance(type_, Seq):
+            return self.constant((0, 0), type_)
+        if not type_.shape:
+            return self.constant(0, type_)
+        array = np.zeros([0 if n is None else n for n in type_.shape], type_.dtype)
+        return self.b.insert("const", (), [type_], {"value": array}).result

@@ -1,0 +1,237 @@
+"""`while` and `for`.
+
+A loop is lowered for assumed kinds of its carried names; where the body gives wider ones it is lowered again, until the
+kinds hold (they only widen). The invariant: what an attempt that was given up has left behind (noted returns, narrower
+kinds) is forgotten. A `for` loop carries a hidden counter that steps from 0 by 1 and is tested at the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from spmd.errors import UnsupportedSyntax
+from spmd.frontend.expressions import Condition, condition, expression
+from spmd.frontend.iterables import iterable
+from spmd.frontend.joins import join, widen
+from spmd.frontend.liveness import writes
+from spmd.frontend.lowering import Dead, LoopFrame, Lowering
+from spmd.frontend.scope import Scope
+from spmd.frontend.statements import bind, block, end
+from spmd.frontend.values import UNBOUND, Abstract, Const, Leaf
+from spmd.ir.core import Block, Value
+from spmd.ir.types import Num
+
+COUNTER = Num("int64")
+
+
+@dataclass(eq=False)
+class Plan:
+    """What a loop does: `test` at the top (given the counter), `enter` before the body, counted or not."""
+
+    node: Any
+    names: list[str]
+    counted: bool
+    test: Callable[[Value | None], Condition]
+    enter: Callable[[Value | None], None]
+
+
+def while_loop(low: Lowering, s: Any) -> None:
+    names = _carried(low, s, frozenset())
+    lower(low, Plan(s, names, False, lambda _: condition(low, s.test), lambda _: None))
+
+
+def for_loop(low: Lowering, s: Any) -> None:
+    things = iterable(low, expression(low, s.iter), s.iter)
+    low.locate(s)
+    if things.items is not None:
+        _unroll(low, s, things.items)
+        return
+    count = things.count
+    limit = low.b.emit("cast", low.value(count), dtype="int64", python=False)
+
+    def test(counter: Value | None) -> Condition:
+        assert counter is not None
+        return Condition(Leaf(low.b.emit("lt", counter, limit)))
+
+    def enter(counter: Value | None) -> None:
+        assert counter is not None
+        low.locate(s.target)
+        bind(low, s.target, things.at(counter))
+
+    lower(low, Plan(s, _carried(low, s, writes(s.target)), True, test, enter))
+
+
+def _carried(low: Lowering, s: Any, target: frozenset[str]) -> list[str]:
+    """Names that a round may change and that the next round, or what follows, reads."""
+    changed = frozenset().union(target, *map(writes, s.body), writes(getattr(s, "test", None)))
+    return sorted(changed & (low.definition.liveness.head[s] | low.definition.liveness.after[s]))
+
+
+def _unroll(low: Lowering, s: Any, items: tuple[Abstract, ...]) -> None:
+    """A loop over a fixed structure: its items may be of different kinds."""
+    if _jumps(s.body):
+        raise low.error(
+            UnsupportedSyntax, "break and continue in a loop over a tuple cannot run in lanes", s,
+            "loop over an array, a list argument or range(n).",
+        )
+    for item in items:
+        bind(low, s.target, item)
+        block(low, s.body)
+    block(low, s.orelse)
+
+
+def _jumps(body: list[Any]) -> bool:
+    """Whether statements hold a break or continue of the loop that they are the body of."""
+    import gast
+
+    for s in body:
+        if isinstance(s, (gast.Break, gast.Continue)):
+            return True
+        if isinstance(s, gast.If) and (_jumps(s.body) or _jumps(s.orelse)):
+            return True
+        if isinstance(s, (gast.For, gast.While)) and _jumps(s.orelse):
+            return True
+    return False
+
+
+# ------------------------------------------------------------------------------------------------ the loop itself
+def lower(low: Lowering, plan: Plan) -> None:
+    """Emits the loop and binds what is alive after it."""
+    outer = low.scope
+    carried: list[Abstract] = [_start(outer, n) for n in plan.names]
+    while True:
+        returns = len(low.returns)
+        body, frame, args = _attempt(low, plan, carried)
+        wider = _wider(low, plan, carried, frame)
+        if wider is None:
+            break
+        del low.returns[returns:]
+        carried = wider
+    _emit(low, plan, body, frame, carried, args)
+
+
+def _start(scope: Scope, name: str) -> Abstract:
+    return widen(scope.names.get(name, UNBOUND))
+
+
+def _attempt(low: Lowering, plan: Plan, carried: list[Abstract]) -> tuple[Block, LoopFrame, list[Value]]:
+    outer = low.scope
+    body = Block()
+    if plan.counted:
+        body.args.append(Value(COUNTER, "i"))
+    things = [thing.replace(iter([Value(v.type) for v in thing.leaves()])) for thing in carried]
+    body.args += [v for thing in things for v in thing.leaves()]
+    counter = body.args[0] if plan.counted else None
+    frame = LoopFrame()
+    low.loops.append(frame)
+    low.scope = outer.copy()
+    low.scope.names.update(zip(plan.names, things))
+    _forget(low, plan)
+    try:
+        with low.b.at(body):
+            _round(low, plan, counter)
+    finally:
+        low.loops.pop()
+        low.scope = outer
+    return body, frame, body.args
+
+
+def _forget(low: Lowering, plan: Plan) -> None:
+    """Names that each round binds before it reads them are unknown at the top."""
+    changed = frozenset().union(*map(writes, plan.node.body), writes(getattr(plan.node, "target", None)))
+    for name in changed - frozenset(plan.names):
+        low.scope.names.pop(name, None)
+
+
+def _round(low: Lowering, plan: Plan, counter: Value | None) -> None:
+    s = plan.node
+
+    def go_on() -> None:
+        plan.enter(counter)
+        block(low, s.body)
+        end(low, low.loops[-1].continues)
+
+    def stop() -> None:
+        frame = low.loops.pop()
+        try:
+            block(low, s.orelse)
+        finally:
+            low.loops.append(frame)
+        end(low, low.loops[-1].breaks)
+
+    try:
+        cond = plan.test(counter)
+        if isinstance(cond.value, Const):
+            low.scope.facts = low.scope.facts.both(cond.yes if cond.value.value else cond.no)
+            (go_on if cond.value.value else stop)()
+        else:
+            low.branch(low.value(cond.value), (go_on, stop), (cond.yes, cond.no))
+    except Dead:
+        if low.b.block not in low.ended and not (low.b.block.ops and low.b.block.ops[-1].terminator):
+            low.b.insert("unreachable", (), ())
+
+
+def _wider(low: Lowering, plan: Plan, carried: list[Abstract], frame: LoopFrame) -> list[Abstract] | None:
+    """The kinds that hold the assumed ones and what the rounds give; None where the assumed ones do."""
+    wider = list(carried)
+    for pending in frame.continues:
+        for k, name in enumerate(plan.names):
+            thing = pending.scope.names.get(name, UNBOUND)
+            wider[k] = low.attempt(lambda w=wider[k], t=thing: join(w, t), plan.node)
+    same = all(a.key() == b.key() for a, b in zip(wider, carried))
+    return None if same else [widen(w) for w in wider]
+
+
+def _emit(
+    low: Lowering, plan: Plan, body: Block, frame: LoopFrame, carried: list[Abstract], args: list[Value]
+) -> None:
+    outer = low.scope
+    low.locate(plan.node)
+    inits: list[Value] = [low.converter.constant(0, COUNTER)] if plan.counted else []
+    for name, thing in zip(plan.names, carried):
+        inits += low.attempt(lambda n=name, t=thing: low.converter.convert(outer.names.get(n, UNBOUND), t))
+    for pending in frame.continues:
+        with low.b.at(pending.block):
+            low.b.span = pending.span
+            values: list[Value] = []
+            if plan.counted:
+                values.append(low.b.emit("add", args[0], low.converter.constant(1, COUNTER)))
+            for name, thing in zip(plan.names, carried):
+                own = pending.scope.names.get(name, UNBOUND)
+                values += low.attempt(lambda o=own, t=thing: low.converter.convert(o, t))
+            low.b.insert("continue", values, ())
+    low.locate(plan.node)
+    _leave(low, plan, body, inits, frame)
+
+
+def _leave(low: Lowering, plan: Plan, body: Block, inits: list[Value], frame: LoopFrame) -> None:
+    """What is alive after the loop, from every break (the test at the top included)."""
+    outer = low.scope
+    live = low.definition.liveness.after[plan.node]
+    changed = sorted(n for n in live if any(p.scope.names.get(n) is not outer.names.get(n) for p in frame.breaks))
+    joined: list[Abstract] = []
+    for name in changed:
+        thing: Abstract | None = None
+        for pending in frame.breaks:
+            own = pending.scope.names.get(name, UNBOUND)
+            thing = own if thing is None else low.attempt(lambda t=thing, o=own: join(t, o), plan.node)
+        assert thing is not None
+        joined.append(widen(thing))
+    types = [v.type for thing in joined for v in thing.leaves()]
+    op = low.b.insert("loop", inits, types, blocks=[body])
+    for pending in frame.breaks:
+        with low.b.at(pending.block):
+            low.b.span = pending.span
+            values = []
+            for name, thing in zip(changed, joined):
+                own = pending.scope.names.get(name, UNBOUND)
+                values += low.attempt(lambda o=own, t=thing: low.converter.convert(o, t))
+            low.b.insert("break", values, ())
+    if not frame.breaks:
+        raise Dead
+    results = iter(op.results)
+    low.scope.names.update((n, t.replace(results)) for n, t in zip(changed, joined))
+
+

@@ -1,0 +1,270 @@
+"""The state of lowering one function, and how control flow splits and meets.
+
+The invariant: `low.b.block` is where ops go, `low.scope` is what holds there, and a path that has ended (return, break,
+continue, a call that never returns) raises `Dead` up to the branch it is in. Blocks whose terminator needs a type that
+is not known yet are kept in `pending` lists and get it when the join is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from spmd.errors import SpmdError, TypeMismatch, UnsupportedType
+from spmd.frontend.joins import Converter, JoinError, join
+from spmd.frontend.read import Definition
+from spmd.frontend.scope import NO_FACTS, Facts, Scope
+from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node, Struct, describe
+from spmd.ir.build import Builder
+from spmd.ir.core import Block, Value
+from spmd.ir.types import BOOL, Num
+from spmd.ops.primitive import Refusal
+from spmd.spans import Span
+
+if TYPE_CHECKING:
+    from spmd.frontend.specialise import Spec, Specialiser
+
+
+class Dead(Exception):
+    """This path does not go on."""
+
+
+@dataclass(eq=False)
+class Pending:
+    """A block that ends in a terminator still to be written, with what its names are there."""
+
+    block: Block
+    scope: Scope
+    span: Span | None
+    result: Abstract | None = None
+
+
+@dataclass(eq=False)
+class LoopFrame:
+    """The innermost loop: where `break` and `continue` are noted. `names` are what the loop carries."""
+
+    breaks: list[Pending] = field(default_factory=list)
+    continues: list[Pending] = field(default_factory=list)
+
+
+class Lowering:
+    """Lowers the body of one specialisation."""
+
+    def __init__(self, specialiser: Specialiser, spec: Spec, definition: Definition, builder: Builder) -> None:
+        self.sp = specialiser
+        self.spec = spec
+        self.definition = definition
+        self.b = builder
+        self.scope = Scope()
+        self.loops: list[LoopFrame] = []
+        self.returns: list[Pending] = []
+        self.ended: set[Block] = set()
+        self.converter = Converter(builder, specialiser.intern)
+
+    # ------------------------------------------------------------------------------------------ errors and places
+    def locate(self, node: Any) -> Span:
+        """Makes `node` the place of ops emitted next."""
+        span = self.definition.span(node)
+        self.b.span = span
+        return span
+
+    def error(self, kind: type[SpmdError], message: str, node: Any = None, hint: str | None = None) -> SpmdError:
+        """A refusal at `node` (else at the current place), with the chain of calls that led here."""
+        span = self.definition.span(node) if node is not None else self.b.span
+        return kind(message, span=span, hint=hint, calls=self.sp.chain())
+
+    def attempt(self, emit: Callable[[], Any], node: Any = None) -> Any:
+        """Runs builder rules, whose complaints become refusals at this place."""
+        try:
+            return emit()
+        except Refusal as refusal:
+            text, hint = refusal.args[0], getattr(refusal, "hint", None)
+            raise self.error(UnsupportedType, text, node, hint) from None
+        except JoinError as problem:
+            raise self.error(TypeMismatch, str(problem), node) from None
+        except SpmdError as problem:
+            if problem.span is None:
+                raise self.error(type(problem), problem.message, node, problem.hint) from None
+            raise
+        except (TypeError, ValueError, IndexError) as problem:
+            raise self.sp.refusal_of(problem, self, node) from None
+
+    # ------------------------------------------------------------------------------------------ leaves
+    def value(self, thing: Abstract, node: Any = None) -> Value:
+        """A number, array or string as an SSA value."""
+        if isinstance(thing, Leaf):
+            return thing.value
+        if isinstance(thing, Const):
+            if isinstance(thing.value, str):
+                return self.converter.number(thing, Num("int64", text=True))
+            if isinstance(thing.value, (bool, int, float, complex)):
+                if isinstance(thing.value, int) and not -(2**63) <= thing.value < 2**63:
+                    raise self.error(UnsupportedType, f"{thing.value} needs more than 64 bits", node)
+                return self.b.const(thing.value)
+        raise self.error(TypeMismatch, f"a number or array is needed here, not {describe(thing)}", node)
+
+    def boolean(self, value: bool) -> Value:
+        return self.b.const(value)
+
+    def possible(self, choice: Choice) -> frozenset[int]:
+        """Which alternatives the facts leave."""
+        every = frozenset(range(len(choice.alternatives)))
+        return self.scope.facts.tags.get(choice.tag, every) & every
+
+    def settled(self, thing: Abstract) -> Abstract:
+        """The one alternative that is left, if only one is; else the thing."""
+        if isinstance(thing, Choice):
+            left = self.possible(thing)
+            if len(left) == 1:
+                return self.settled(thing.alternatives[next(iter(left))])
+        return thing
+
+    def is_nonnull(self, node: Node) -> bool:
+        return not node.nullable or node.value in self.scope.facts.nonnull
+
+    # ------------------------------------------------------------------------------------------ branches
+    def arm(self, facts: Facts, run: Callable[[], Abstract | None]) -> tuple[Pending, bool]:
+        """Lowers one arm into a block of its own: the block with its scope and result, and whether it goes on."""
+        outer, block = self.scope, Block()
+        self.scope = outer.copy(facts)
+        span = self.b.span
+        result: Abstract | None = None
+        alive = True
+        with self.b.at(block):
+            try:
+                result = run()
+            except Dead:
+                alive = False
+                if block not in self.ended:
+                    self.b.insert("unreachable", (), ())
+        pending = Pending(block, self.scope, self.b.span, result)
+        self.scope, self.b.span = outer, span
+        return pending, alive
+
+    def branch(
+        self,
+        cond: Value,
+        arms: tuple[Callable[[], Abstract | None], Callable[[], Abstract | None]],
+        facts: tuple[Facts, Facts] = (NO_FACTS, NO_FACTS),
+        live: Iterable[str] = (),
+    ) -> Abstract | None:
+        """`if cond` with two arms; `live` are the names that matter after it. Gives the arms' joined result."""
+        span = self.b.span
+        done = [self.arm(f, run) for f, run in zip(facts, arms)]
+        self.b.span = span
+        alive = [pending for pending, goes_on in done if goes_on]
+        names = self._changed(alive, live)
+        has_result = any(p.result is not None for p in alive)
+        parts = [self._parts(p, names, has_result) for p in alive]
+        joined = self.attempt(lambda: [_join_all(column) for column in zip(*parts)])
+        results = self._yields(alive, parts, joined)
+        op = self.b.insert("if", [cond], [v.type for v in results.types], blocks=[p.block for p, _ in done])
+        if not alive:
+            raise Dead
+        things = results.rebuild(joined, op.results)
+        if len(alive) == 1:
+            self._inherit(alive[0].scope, results, op.results)
+        self.scope.names.update(zip(names, things))
+        return things[-1] if has_result else None
+
+    def _changed(self, alive: list[Pending], live: Iterable[str]) -> list[str]:
+        outer = self.scope.names
+        return sorted(n for n in live if any(p.scope.names.get(n) is not outer.get(n) for p in alive))
+
+    def _parts(self, pending: Pending, names: list[str], has_result: bool) -> list[Abstract]:
+        things = [pending.scope.names.get(n, UNBOUND) for n in names]
+        if has_result:
+            things.append(pending.result if pending.result is not None else Const(None))
+        return things
+
+    def _yields(self, alive: list[Pending], parts: list[list[Abstract]], joined: list[Abstract]) -> Yielded:
+        columns: list[list[Value]] = []
+        for pending, things in zip(alive, parts):
+            with self.b.at(pending.block):
+                columns.append(
+                    self.attempt(lambda t=things: [v for x, j in zip(t, joined) for v in self.converter.convert(x, j)])
+                )
+        results = Yielded(columns, [{r for op in p.block.ops for r in op.results} for p in alive])
+        for pending, column in zip(alive, columns):
+            with self.b.at(pending.block):
+                self.b.insert("yield", [v for v, keep in zip(column, results.yielded) if keep], ())
+        return results
+
+    def _inherit(self, scope: Scope, results: Yielded, values: list[Value]) -> None:
+        """After a branch with one way out, what that way has shown holds."""
+        facts = scope.facts
+        renamed = dict(zip(results.sources(0), values))
+        nonnull = facts.nonnull | {renamed[v] for v in facts.nonnull if v in renamed}
+        tags = dict(facts.tags) | {renamed[v]: t for v, t in facts.tags.items() if v in renamed}
+        self.scope.facts = Facts(nonnull, tags)
+
+    # ------------------------------------------------------------------------------------------ unions
+    def spread(self, thing: Abstract, run: Callable[[Abstract], Abstract]) -> Abstract:
+        """Applies `run` to each alternative that a union may be, behind a test of its tag."""
+        thing = self.settled(thing)
+        if not isinstance(thing, Choice):
+            return run(thing)
+        left = sorted(self.possible(thing))
+        first = left[0]
+        test = self.b.emit("eq", thing.tag, self.converter.constant(first, Num("int8")))
+        rest = frozenset(left[1:])
+        result = self.branch(
+            test,
+            (lambda: run(thing.alternatives[first]), lambda: self.spread(thing, run)),
+            (Facts(tags={thing.tag: frozenset({first})}), Facts(tags={thing.tag: rest})),
+            live=self.scope.names,
+        )
+        assert result is not None
+        return result
+
+
+def _join_all(things: Iterable[Abstract]) -> Abstract:
+    joined: Abstract | None = None
+    for thing in things:
+        joined = thing if joined is None else join(joined, thing)
+    assert joined is not None
+    return joined
+
+
+@dataclass(eq=False)
+class Yielded:
+    """Which leaves an `if` must yield: those that an arm defines or that differ between the arms."""
+
+    columns: list[list[Value]]
+    inner: list[set[Value]]
+
+    @property
+    def yielded(self) -> list[bool]:
+        return [
+            any(v in inner for v, inner in zip(row, self.inner)) or any(v is not row[0] for v in row[1:])
+            for row in zip(*self.columns)
+        ]
+
+    @property
+    def types(self) -> list[Value]:
+        """For each yielded leaf one value that has its type; a row may be None in either arm."""
+        chosen = []
+        for row, keep in zip(zip(*self.columns), self.yielded):
+            if keep:
+                chosen.append(next((v for v in row if getattr(v.type, "nullable", False)), row[0]))
+        return chosen
+
+    def sources(self, arm: int) -> list[Value]:
+        return [v for v, keep in zip(self.columns[arm], self.yielded) if keep]
+
+    def rebuild(self, joined: list[Abstract], results: list[Value]) -> list[Abstract]:
+        """The joined things around the results, and around the leaves that pass by."""
+        fresh = iter(results)
+        leaves = iter(
+            [next(fresh) if keep else row[0] for row, keep in zip(zip(*self.columns), self.yielded)]
+        )
+        return [thing.replace(leaves) for thing in joined]
+
+
+def struct_or_none(thing: Abstract) -> Struct | None:
+    """The thing if it is a container of fixed structure."""
+    return thing if isinstance(thing, Struct) else None
+
+
+TRUE = BOOL

@@ -1,0 +1,152 @@
+"""What a global, closure or attribute name means, and what a program captures.
+
+Only None, bool, int, float, str, functions, classes and modules are baked in, each with a guard; arrays and containers
+become hidden shared arguments, read again at each call (DESIGN 8). The invariant: a compiled program is used only while
+every guard holds. How a captured value is packed is not known here: `capture` is handed in.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from spmd.frontend.values import Abstract, Const, Static
+
+BAKED = (type(None), bool, int, float, complex, str, type(Ellipsis))
+
+class Missing:
+    """Stands for a name that is not bound."""
+
+MISSING = Missing()
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where a captured name lives: a module's globals, or a closure cell of a function."""
+
+    namespace: Any
+    name: str
+
+    def read(self) -> Any:
+        if isinstance(self.namespace, types.CellType):
+            try:
+                return self.namespace.cell_contents
+            except ValueError:
+                return MISSING
+        found = self.namespace.get(self.name, MISSING)
+        return getattr(builtins, self.name, MISSING) if found is MISSING else found
+
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """A baked-in value: the program holds while the name still has it."""
+
+    source: Source
+    value: Any
+
+    def holds(self) -> bool:
+        now = self.source.read()
+        if isinstance(self.value, BAKED):
+            return type(now) is type(self.value) and (now == self.value or now != now and self.value != self.value)
+        return now is self.value
+
+@dataclass(eq=False)
+class NodeLayout:
+    """How a table of nodes is read: for each field its structure around placeholder leaves and its first leaf's
+    number in the table; `classes` are (class, its field names) by tag; `tag` is the tag's field."""
+
+    table: str
+    classes: tuple[tuple[type, tuple[Any, ...]], ...]
+    fields: dict[Any, tuple[Abstract, int]]
+    tag: int | None
+
+@dataclass(eq=False)
+class Globals:
+    """Resolves captured names. `capture(source, value)` gives the structure of an array or container."""
+
+    capture: Callable[[Source, Any], Abstract]
+    layouts: dict[str, NodeLayout] = field(default_factory=dict)
+    guards: list[Guard] = field(default_factory=list)
+    known: dict[tuple[int, str], Abstract] = field(default_factory=dict)
+
+    def resolve(self, function: Any, name: str) -> Abstract | None:
+        """What `name` means in a function's globals or closure; None where it is not bound."""
+        source = source_of_name(function, name)
+        key = (id(source.namespace), name)
+        if key in self.known:
+            return self.known[key]
+        value = source.read()
+        if value is MISSING:
+            return None
+        thing = static(value)
+        if thing is None:
+            thing = self.capture(source, value)
+        else:
+            self.guards.append(Guard(source, value))
+        self.known[key] = thing
+        return thing
+
+    def captured_attribute(self, owner: Any, name: str) -> Abstract:
+        """An array or container that is an attribute of a module or class."""
+        source = Source(vars(owner), name)
+        key = (id(owner), name)
+        if key not in self.known:
+            self.known[key] = self.capture(source, getattr(owner, name))
+        return self.known[key]
+
+
+def source_of_name(function: Any, name: str) -> Source:
+    free = function.__code__.co_freevars
+    if name in free and function.__closure__ is not None:
+        return Source(function.__closure__[free.index(name)], name)
+    return Source(function.__globals__, name)
+
+def static(value: Any) -> Abstract | None:
+    """The value as something known now, or None if it must be captured."""
+    if isinstance(value, BAKED):
+        return Const(value)
+    if isinstance(value, np.dtype):
+        return Const(value)
+    if isinstance(value, (np.ndarray, np.generic, list, dict, tuple)):
+        return None
+    if isinstance(value, (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, np.ufunc)):
+        return Static(value)
+    if callable(value) and (hasattr(value, "__wrapped__") or type(value).__module__.split(".")[0] in ("spmd", "numpy")):
+        return Static(value)
+    if isinstance(value, types.MethodType) or type(value).__module__ in ("functools", "builtins", "typing"):
+        return Static(value)
+    return None
+
+def attribute_of(value: Any, name: str) -> Any:
+    """A static object's attribute, MISSING where it has none."""
+    return getattr(value, name, MISSING)
+
+def _callees(function: Any) -> Iterator[Any]:
+    seen = function.__code__
+    stack = [seen]
+    while stack:
+        code = stack.pop()
+        stack += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+        for name in (*code.co_names, *code.co_freevars):
+            value = source_of_name(function, name).read()
+            if isinstance(value, types.FunctionType):
+                yield value
+            elif name == function.__name__:  # a method that calls its own name
+                yield function
+
+def is_recursive(function: Any) -> bool:
+    """Whether a function may call itself, through the functions that it and they name."""
+    seen: set[Any] = set()
+    stack = list(_callees(function))
+    while stack:
+        other = stack.pop()
+        if other is function:
+            return True
+        if other not in seen:
+            seen.add(other)
+            stack += list(_callees(other))
+    return False
+

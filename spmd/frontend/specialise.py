@@ -1,0 +1,293 @@
+"""Specialisations of functions for the structure and types of their arguments, and their fixpoint.
+
+A call inside a function that is being lowered asks for a specialisation of the callee. A recursive call finds its own
+specialisation unfinished: it is given the results known so far, or, where none is known, ends the path (`Dead`); the
+function is lowered again until its results no longer change (Kleene iteration; the lattice is that of `joins`). A
+specialisation that used unfinished results of another is lowered again with it.
+
+The invariant: after `call` at the outermost level every function in `module.functions` was lowered with the final
+results of all that it calls. Which rows may be None is joined over all calls, so that a root and an inner node of a tree
+run in the same regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from spmd.errors import ShapeMismatch, SpmdError, TypeMismatch, UnsupportedFunction
+from spmd.frontend.fence import inspect
+from spmd.frontend.joins import join, widen
+from spmd.frontend.lowering import Dead, Lowering, Pending
+from spmd.frontend.names import Globals, is_recursive
+from spmd.frontend.read import Definition, read
+from spmd.frontend.values import NONE, Abstract, Node
+from spmd.ir.build import Builder
+from spmd.ir.core import Block, Function, Module, Value
+from spmd.ir.types import Ref
+from spmd.ops.table import type_rule
+from spmd.spans import Span
+
+DEEPEST = 60
+MOST = 400
+
+
+@dataclass(eq=False)
+class Spec:
+    """One specialisation. `params` are named arguments around placeholder leaves or module inputs; `plain`: its results
+    are rows of its frames, so no module input may stand among them."""
+
+    key: Any
+    name: str
+    title: str
+    params: dict[str, Abstract]
+    lower: Callable[[Lowering], None]
+    definition: Definition
+    plain: bool = False
+    nullable: set[int] = field(default_factory=set)
+    result: Abstract | None = None
+    function: Function | None = None
+    running: bool = False
+    stale: bool = True
+    leans_on: dict[Spec, Any] = field(default_factory=dict)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether it must be lowered (again): new kinds of arguments, or other results of what it leaned on."""
+        return self.stale or any(_key(spec.result) != key for spec, key in self.leans_on.items())
+
+
+class Specialiser:
+    """Lowers a program: holds the module that grows, the specialisations, and what the program captures.
+
+    `intern` numbers strings. `captures` gives the structure of a captured array or container.
+    """
+
+    def __init__(self, module: Module, captures: Globals, intern: Callable[[str], int]) -> None:
+        self.module = module
+        self.globals = captures
+        self.intern = intern
+        self.specs: dict[Any, Spec] = {}
+        self.stack: list[tuple[Spec, Span | None]] = []
+        self.layouts = captures.layouts
+        self.lowerings: list[Lowering] = []
+        self._names: set[str] = set()
+
+    # ------------------------------------------------------------------------------------------ asking
+    def chain(self) -> tuple[tuple[str, Span], ...]:
+        """The calls that led to the function being lowered, innermost first."""
+        return tuple(
+            (outer.title, span)
+            for (outer, _), (_, span) in zip(reversed(self.stack[:-1]), reversed(self.stack[1:]))
+            if span is not None
+        )[:4]
+
+    def current(self) -> Lowering:
+        """The function that is being lowered now."""
+        return self.lowerings[-1]
+
+    def call(self, low: Lowering | None, function: Any, args: dict[str, Abstract], span: Span | None) -> Abstract:
+        """The result of calling a Python function; emits the call. Raises Dead if no result is known yet."""
+        definition = read(function)
+        inspect(definition)
+        if is_recursive(function):
+            args = {name: widen_numbers(low, thing) for name, thing in args.items()}
+        spec = self.specialise(definition, ("function", function), args, low, span, _lower_definition)
+        return self.emit_call(low, spec, args)
+
+    def specialise(
+        self,
+        definition: Definition,
+        identity: Any,
+        args: dict[str, Abstract],
+        low: Lowering | None,
+        span: Span | None,
+        lower: Callable[[Lowering], None],
+        title: str = "",
+        plain: bool = False,
+    ) -> Spec:
+        """Finds or makes the specialisation for these arguments, and makes sure that it is lowered."""
+        leaves = [v for thing in args.values() for v in thing.leaves()]
+        inputs = set(self.module.inputs)
+        key = (identity, tuple(args), tuple(_erased(t).key() for t in args.values()),
+               tuple(v.id if v in inputs else -1 for v in leaves))
+        spec = self.specs.get(key)
+        if spec is None:
+            if len(self.specs) >= MOST:
+                raise UnsupportedFunction(
+                    f"'{definition.name}' is called with more and more different kinds of arguments", span=span,
+                    hint="a recursive call that adds structure to an argument each time has no finite program.",
+                )
+            fresh = iter([v if v in inputs else Value(_never_null(v.type)) for v in leaves])
+            params = {name: thing.replace(fresh) for name, thing in args.items()}
+            spec = Spec(key, self._name(title or definition.name), title or definition.name, params, lower, definition, plain)
+            self.specs[key] = spec
+        self._note_nullable(spec, leaves, low)
+        if spec.running:
+            self._lean(spec, _key(spec.result))
+        elif spec.outdated:
+            self._fix(spec, span)
+        else:
+            for other, seen in spec.leans_on.items():
+                self._lean(other, seen)
+        return spec
+
+    def _lean(self, spec: Spec, key: Any) -> None:
+        """Notes that all that runs on top of `spec` (and itself) uses its unfinished results."""
+        running = [s for s, _ in self.stack]
+        if spec in running:
+            for outer in running[running.index(spec) :]:
+                outer.leans_on[spec] = key
+
+    def emit_call(self, low: Lowering | None, spec: Spec, args: dict[str, Abstract]) -> Abstract:
+        """The call of a specialisation, with its results as structure."""
+        if spec.result is None:
+            raise Dead
+        if low is None:
+            return spec.result
+        inputs = set(self.module.inputs)
+        operands = [v for thing in args.values() for v in thing.leaves() if v not in inputs]
+        own = [v for v in spec.result.leaves() if v not in inputs]
+        op = low.b.insert("call", operands, [v.type for v in own], {"function": spec.name})
+        renamed = dict(zip(own, op.results))
+        return spec.result.replace(iter([renamed.get(v, v) for v in spec.result.leaves()]))
+
+    def _name(self, base: str) -> str:
+        base = "".join(c if c.isalnum() or c == "_" else "_" for c in base)
+        name, k = base, 1
+        while name in self._names:
+            k += 1
+            name = f"{base}.{k}"
+        self._names.add(name)
+        return name
+
+    def _note_nullable(self, spec: Spec, leaves: list[Value], low: Lowering | None) -> None:
+        known = low.scope.facts.nonnull if low is not None else frozenset()
+        for k, v in enumerate(leaves):
+            if isinstance(v.type, Ref) and v.type.nullable and v not in known and k not in spec.nullable:
+                spec.nullable.add(k)
+                spec.stale = True
+
+    # ------------------------------------------------------------------------------------------ lowering
+    def _fix(self, spec: Spec, span: Span | None) -> None:
+        """Lowers until the results and what may be None no longer change."""
+        if len(self.stack) >= DEEPEST:
+            raise UnsupportedFunction(f"calls are nested more than {DEEPEST} deep in '{spec.title}'", span=span)
+        self.stack.append((spec, span))
+        spec.running = True
+        try:
+            while True:
+                spec.stale = False
+                spec.leans_on = {}
+                self._lower(spec)
+                own = spec.leans_on.get(spec, _key(spec.result))
+                if own == _key(spec.result) and not spec.stale:
+                    break
+        finally:
+            spec.running = False
+            self.stack.pop()
+        running = {s for s, _ in self.stack}
+        spec.leans_on = {s: key for s, key in spec.leans_on.items() if s in running}
+
+    def _lower(self, spec: Spec) -> None:
+        leaves = [v for thing in spec.params.values() for v in thing.leaves()]
+        inputs = set(self.module.inputs)
+        values = [
+            v if v in inputs else Value(_nullable(v.type) if k in spec.nullable else v.type)
+            for k, v in enumerate(leaves)
+        ]
+        fresh = iter(values)
+        body = Block()
+        low = Lowering(self, spec, spec.definition, Builder(body, type_rule))
+        low.scope.names = {name: thing.replace(fresh) for name, thing in spec.params.items()}
+        low.locate(spec.definition.node)
+        self.lowerings.append(low)
+        try:
+            spec.lower(low)
+        except Dead:
+            if body not in low.ended:
+                low.b.insert("unreachable", (), ())
+        finally:
+            self.lowerings.pop()
+        results = self._returns(spec, low)
+        params = [v for v in values if v not in inputs]
+        spec.function = Function(spec.name, params, results, body, spec.definition.span())
+        self.module.functions[spec.name] = spec.function
+
+    def _returns(self, spec: Spec, low: Lowering) -> list[Any]:
+        joined = spec.result
+        for pending in low.returns:
+            assert pending.result is not None
+            thing = pending.result
+            joined = thing if joined is None else low.attempt(lambda j=joined, t=thing: join(j, t))
+        if joined is None:
+            return []
+        inputs = set() if spec.plain else set(self.module.inputs)
+        placeholders = [v if v in inputs else Value(v.type) for v in joined.leaves()]
+        if any(p.result is not None and not _same_inputs(p.result, joined, inputs) for p in low.returns):
+            placeholders = [Value(v.type) for v in joined.leaves()]
+        result = joined.replace(iter(placeholders))
+        if spec.result is not None and _same(spec.result, result):
+            result = spec.result
+        spec.result = result
+        kept = [v not in inputs for v in result.leaves()]
+        for pending in low.returns:
+            with low.b.at(pending.block):
+                low.b.span = pending.span
+                values = low.attempt(lambda p=pending: low.converter.convert(p.result, result))
+                low.b.insert("return", [v for v, keep in zip(values, kept) if keep], ())
+        return [v.type for v in result.leaves() if v not in inputs]
+
+    # ------------------------------------------------------------------------------------------ complaints
+    def refusal_of(self, problem: Exception, low: Lowering, node: Any) -> SpmdError:
+        """A complaint of NumPy's or a type rule's as a refusal at this place."""
+        kind: type[SpmdError] = TypeMismatch if isinstance(problem, TypeError) else ShapeMismatch
+        return low.error(kind, str(problem), node)
+
+
+def widen_numbers(low: Lowering | None, thing: Abstract) -> Abstract:
+    """Constant numbers of an argument as leaves: a recursive call computes its own."""
+    wide = widen(thing)
+    if wide is thing or low is None:
+        return thing if wide is thing else wide
+    return wide.replace(iter(low.converter.convert(thing, wide)))
+
+
+def _erased(thing: Abstract) -> Abstract:
+    """The thing with every row as one that may be None."""
+    return thing.replace(iter([Value(_nullable(v.type)) for v in thing.leaves()]))
+
+
+def _nullable(type_: Any) -> Any:
+    return Ref(type_.table, True) if isinstance(type_, Ref) else type_
+
+
+def _never_null(type_: Any) -> Any:
+    return Ref(type_.table, False) if isinstance(type_, Ref) else type_
+
+
+def _key(thing: Abstract | None) -> Any:
+    return None if thing is None else thing.key()
+
+
+def _same(a: Abstract | None, b: Abstract | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a.key() == b.key()
+
+
+def _same_inputs(thing: Abstract, joined: Abstract, inputs: set[Value]) -> bool:
+    """Whether the module inputs among the joined leaves are the ones that this thing has there too."""
+    if thing.key() != joined.key():
+        return not any(v in inputs for v in joined.leaves())
+    return all(v is w for v, w in zip(joined.leaves(), thing.leaves()) if v in inputs)
+
+
+def _lower_definition(low: Lowering) -> None:
+    """The body of a function; falling off its end returns None."""
+    from spmd.frontend.statements import block
+
+    block(low, low.definition.body)
+    low.returns.append(Pending(low.b.block, low.scope, low.b.span, NONE))
+    low.ended.add(low.b.block)

@@ -1,0 +1,262 @@
+"""`x[i]`, `x[a:b]`, `x[i, :]` reads, of arrays, lists, tuples and dictionaries.
+
+The invariant: an index that an example's data makes out of range raises that example's IndexError, with NumPy's or
+Python's text, and reads nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gast
+
+from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedType
+from spmd.frontend.lowering import Lowering
+from spmd.frontend.values import Abstract, Choice, Const, Leaf, Run, Struct, describe, list_of, tuple_of
+from spmd.ir.core import Value
+from spmd.ir.types import INT, Num, Ref, Seq
+
+
+def subscript(low: Lowering, node: Any) -> Abstract:
+    from spmd.frontend.expressions import expression
+
+    thing = expression(low, node.value)
+    parts = list(node.slice.elts) if isinstance(node.slice, gast.Tuple) else [node.slice]
+    index: list[Any] = [_slice(low, p) if isinstance(p, gast.Slice) else low.settled(expression(low, p)) for p in parts]
+    low.locate(node)
+    several = isinstance(node.slice, gast.Tuple)
+    return low.spread(thing, lambda one: pick(low, one, index, several, node))
+
+
+def _slice(low: Lowering, node: Any) -> tuple[Abstract, Abstract, Abstract]:
+    from spmd.frontend.expressions import expression
+
+    bounds = [expression(low, part) if part is not None else Const(None) for part in (node.lower, node.upper, node.step)]
+    return (bounds[0], bounds[1], bounds[2])
+
+
+def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: Any) -> Abstract:
+    """thing[index]."""
+    for k, part in enumerate(index):
+        if isinstance(part, Choice):
+            return low.spread(part, lambda one, k=k: pick(low, thing, [*index[:k], one, *index[k + 1 :]], several, node))
+    if isinstance(thing, Struct):
+        return _struct_item(low, thing, index, several, node)
+    if isinstance(thing, Run) and not several:
+        return _run_pick(low, thing, index[0], node)
+    if isinstance(thing, Leaf) and thing.type.rank:
+        return _array_pick(low, thing.value, index, node)
+    raise low.error(TypeMismatch, f"{describe(thing)} cannot be indexed", node)
+
+
+def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, node: Any) -> Abstract:
+    part = index[0]
+    if thing.kind == "dict":
+        item = thing.field(part.value) if isinstance(part, Const) and not several else None
+        if item is None:
+            raise low.error(TypeMismatch, f"this dictionary has no key {describe_index(part)}; its keys are {list(thing.names)}",
+                            node)
+        return item
+    if thing.kind == "dataclass" or several:
+        raise low.error(TypeMismatch, f"{describe(thing)} cannot be indexed so", node)
+    if isinstance(part, tuple):
+        if not all(isinstance(p, Const) for p in part):
+            raise low.error(UnsupportedType, "a tuple can be sliced only with bounds known now", node)
+        items = thing.items[slice(*(p.value for p in part))]
+        return (list_of if thing.kind == "list" else tuple_of)(items)
+    if isinstance(part, Const) and isinstance(part.value, int):
+        try:
+            return thing.items[part.value]
+        except IndexError:
+            raise low.error(ShapeMismatch, f"{describe(thing)} of {len(thing.items)} has no item {part.value}", node) from None
+    return _chosen_item(low, thing, part, node)
+
+
+def _chosen_item(low: Lowering, thing: Struct, part: Any, node: Any) -> Abstract:
+    """A tuple's item by an index that is known when the program runs: the items of one kind are stacked."""
+    numbers = all(isinstance(i, (Leaf, Const)) for i in thing.items) and thing.items
+    if not numbers or not isinstance(part, Leaf):
+        raise low.error(UnsupportedType, f"{describe(thing)} of different kinds needs an index known now", node)
+    values = [low.value(i) for i in thing.items]
+    if len({v.type for v in values}) > 1:
+        raise low.error(UnsupportedType, f"{describe(thing)} of different kinds needs an index known now", node)
+    type_ = values[0].type
+    assert isinstance(type_, Num)
+    stacked = low.attempt(lambda: low.b.emit("stack", *values, axis=0), node)
+    kind = "list" if thing.kind == "list" else "tuple"
+    item = low.attempt(lambda: low.b.emit("index", stacked, part.value, text=f"{kind} index out of range"), node)
+    return Leaf(item if item.type == type_ else low.b.emit("cast", item, dtype=type_.dtype, python=type_.python))
+
+
+def describe_index(part: Any) -> str:
+    return repr(part.value) if isinstance(part, Const) else "that is known only when the program runs"
+
+
+# ---------------------------------------------------------------------------------------------- lists
+def _run_pick(low: Lowering, run: Run, part: Any, node: Any) -> Abstract:
+    if isinstance(part, tuple):
+        start, stop, step = part
+        if not (isinstance(step, Const) and step.value in (None, 1)):
+            raise low.error(UnsupportedType, "a list can be sliced only with step 1", node)
+        bounds = [_clipped(low, run, start, 0), _clipped(low, run, stop, None)]
+        value = low.b.insert("seqslice", [run.value, *bounds], [Seq(run.table)]).result
+        return Run(value, run.item, run.fields, run.kind)
+    if not (isinstance(part, (Leaf, Const)) and low.value(part).type.kind in "iub"):  # type: ignore[union-attr]
+        raise low.error(TypeMismatch, f"list indices must be integers or slices, not {describe(part)}", node)
+    return run_item(low, run, low.value(part))
+
+
+def _clipped(low: Lowering, run: Run, bound: Abstract, default: int | None) -> Value:
+    """A slice bound as Python clips it: negative counts from the end, then 0 <= bound <= length."""
+    length = low.b.insert("length", [run.value], [INT]).result
+    if isinstance(bound, Const) and bound.value is None:
+        return low.b.const(0) if default == 0 else length
+    b = low.b
+    wrap = {"dtype": "int64", "python": False}
+    value, size = b.emit("cast", low.value(bound), **wrap), b.emit("cast", length, **wrap)
+    zero = low.converter.constant(0, Num("int64"))
+    value = b.emit("where", b.emit("lt", value, zero), b.emit("add", value, size), value)
+    clipped = b.emit("minimum", b.emit("maximum", value, zero), size)
+    return b.emit("cast", clipped, dtype="int64", python=True)
+
+
+def run_item(low: Lowering, run: Run, index: Value) -> Abstract:
+    """Item `index` of a list; raises the example's IndexError."""
+    ref = low.b.insert("item", [run.value, index], [Ref(run.table)], {"table": run.table, "checked": True}).result
+    return load_item(low, run, ref)
+
+
+def load_item(low: Lowering, run: Run, ref: Value) -> Abstract:
+    """The item in a row of the run's table."""
+    leaves = list(run.item.leaves())
+    values = [load(low, ref, run.table, k, v.type) for k, v in zip(run.fields, leaves)]
+    return run.item.replace(iter(values))
+
+
+def load(low: Lowering, ref: Value, table: str, field: int, type_: Any) -> Value:
+    """A field of a row, loaded once per point of the program (rows never change)."""
+    key = (ref, field)
+    known = low.scope.loads.get(key)
+    if known is None:
+        known = low.b.insert("load", [ref], [type_], {"table": table, "field": field}).result
+        low.scope.loads[key] = known
+    return known
+
+
+# ---------------------------------------------------------------------------------------------- arrays
+def array_item(low: Lowering, array: Value, index: Value, node: Any) -> Abstract:
+    """Row `index` of an array."""
+    return Leaf(low.attempt(lambda: low.b.emit("index", array, index), node))
+
+
+def _array_pick(low: Lowering, array: Value, index: list[Any], node: Any) -> Abstract:
+    """Basic and fancy reads. One step per part: integers first read whole leading axes at once."""
+    type_ = array.type
+    assert isinstance(type_, Num)
+    index = _without_ellipsis(low, index, type_.rank, node)
+    arrays = [p for p in index if isinstance(p, Leaf) and p.type.rank]
+    if arrays:
+        return _fancy(low, array, index, node)
+    leading = 0
+    while leading < len(index) and _is_dynamic_or_int(index[leading]):
+        leading += 1
+    if leading:
+        numbers = [_integer(low, p, node) for p in index[:leading]]
+        array = low.attempt(lambda: low.b.emit("index", array, *numbers), node)
+        index = index[leading:]
+    axis = 0
+    for part in index:
+        array, axis = _one_axis(low, array, part, axis, node)
+    return Leaf(array)
+
+
+def _without_ellipsis(low: Lowering, index: list[Any], rank: int, node: Any) -> list[Any]:
+    full = (Const(None), Const(None), Const(None))
+    taken = sum(1 for p in index if not (isinstance(p, Const) and p.value in (None, Ellipsis)))
+    if taken > rank:
+        raise low.error(ShapeMismatch, f"too many indices: the array has {rank} axes, {taken} are indexed", node)
+    parts: list[Any] = []
+    for p in index:
+        if isinstance(p, Const) and p.value is Ellipsis:
+            parts += [full] * (rank - taken)
+        else:
+            parts.append(p)
+    return parts
+
+
+def _is_dynamic_or_int(part: Any) -> bool:
+    return isinstance(part, Leaf) or isinstance(part, Const) and isinstance(part.value, int) and not isinstance(part.value, bool)
+
+
+def _integer(low: Lowering, part: Any, node: Any) -> Value:
+    value = low.value(part, node)
+    if value.type.kind not in "iu" or value.type.rank or value.type.text:  # type: ignore[union-attr]
+        raise low.error(TypeMismatch, f"an array index must be an integer, not {describe(part)}", node)
+    return value
+
+
+def _one_axis(low: Lowering, array: Value, part: Any, axis: int, node: Any) -> tuple[Value, int]:
+    """Applies one part of an index at `axis`; gives the array and the next part's axis."""
+    type_ = array.type
+    assert isinstance(type_, Num)
+    if isinstance(part, Const) and part.value is None:
+        return low.attempt(lambda: _insert_axis(low, array, axis), node), axis + 1
+    if isinstance(part, tuple):
+        return low.attempt(lambda: _sliced(low, array, part, axis, node), node), axis + 1
+    if _is_dynamic_or_int(part):
+        perm = (axis, *(k for k in range(type_.rank) if k != axis))
+        front = low.b.emit("transpose", array, perm=perm) if axis else array
+        return low.attempt(lambda: low.b.emit("index", front, _integer(low, part, node)), node), axis
+    raise low.error(UnsupportedType, f"an array cannot be indexed by {describe(part)} in lanes", node)
+
+
+def _insert_axis(low: Lowering, array: Value, axis: int) -> Value:
+    type_ = array.type
+    assert isinstance(type_, Num)
+    shape = (*type_.shape[:axis], 1, *type_.shape[axis:])
+    if type_.static:
+        return low.b.emit("reshape", array, shape=shape)
+    sizes = [low.b.emit("dim", array, axis=k) for k in range(type_.rank)]
+    sizes.insert(axis, low.b.const(1))
+    plain = [low.b.emit("cast", s, dtype="int64", python=False) for s in sizes]
+    return low.b.emit("reshape_to", array, low.b.emit("stack", *plain, axis=0), shape=shape)
+
+
+def _sliced(low: Lowering, array: Value, part: tuple[Any, Any, Any], axis: int, node: Any) -> Value:
+    type_ = array.type
+    assert isinstance(type_, Num)
+    size = type_.shape[axis]
+    known = all(isinstance(p, Const) for p in part)
+    if known and all(p.value is None for p in part):
+        return array
+    if known and size is not None:
+        start, stop, step = slice(*(p.value for p in part)).indices(size)
+        every = [(0, n, 1) if n is not None else None for n in type_.shape]
+        index = tuple((start, stop, step) if k == axis else every[k] for k in range(type_.rank))
+        if all(index):
+            return low.b.emit("slice", array, index=index)
+    step = part[2].value if isinstance(part[2], Const) else 0
+    if step == 0 or step is not None and not isinstance(step, int):
+        raise low.error(UnsupportedType, "a slice's step must be a constant", node)
+    return _dynamic_slice(low, array, part, axis, step or 1, node)
+
+
+def _dynamic_slice(low: Lowering, array: Value, part: tuple[Any, Any, Any], axis: int, step: int, node: Any) -> Value:
+    """A slice with bounds or a size known when the program runs."""
+    given = tuple(not (isinstance(p, Const) and p.value is None) for p in part[:2])
+    bounds = [_integer(low, p, node) for p, here in zip(part[:2], given) if here]
+    return low.b.emit("dynslice", array, *bounds, axis=axis, step=step, given=given)
+
+
+def _fancy(low: Lowering, array: Value, index: list[Any], node: Any) -> Abstract:
+    """One integer array along one axis, all other parts full slices."""
+    type_ = array.type
+    assert isinstance(type_, Num)
+    at = [k for k, p in enumerate(index) if isinstance(p, Leaf)]
+    rest = [p for p in index if isinstance(p, tuple) and all(isinstance(b, Const) and b.value is None for b in p)]
+    if len(at) == 1 and len(rest) == len(index) - 1:
+        chosen = index[at[0]].value
+        if chosen.type.kind in "iu":
+            return Leaf(low.attempt(lambda: low.b.emit("take", array, chosen, axis=at[0]), node))
+    raise low.error(UnsupportedType, "this way of indexing an array cannot run in lanes", node,
+                    "one integer array along one axis can; a mask cannot.")

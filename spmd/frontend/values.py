@@ -1,0 +1,260 @@
+"""What a name is bound to while a function is lowered.
+
+A bound thing is structure that is known now (a tuple, a function, a constant) around leaves that are known when the
+program runs (SSA values). The invariant: everything here is immutable, `leaves` and `replace` are inverse of each
+other, and two things of equal `key` can be exchanged leaf by leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from spmd.ir.core import Value
+from spmd.ir.types import Num, Ref, Seq
+
+
+class Abstract:
+    """Base of all bound things."""
+
+    def leaves(self) -> Iterator[Value]:
+        """SSA values, in a fixed order."""
+        return iter(())
+
+    def replace(self, leaves: Iterator[Value]) -> Abstract:
+        """The same structure around other leaves."""
+        return self
+
+    def key(self) -> Any:
+        """Hashable: structure, static parts and leaf types."""
+        raise TypeError(f"{type(self).__name__} has no key")
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf(Abstract):
+    """A number or array that is known when the program runs."""
+
+    value: Value
+
+    @property
+    def type(self) -> Num:
+        assert isinstance(self.value.type, Num)
+        return self.value.type
+
+    def leaves(self) -> Iterator[Value]:
+        yield self.value
+
+    def replace(self, leaves: Iterator[Value]) -> Leaf:
+        return Leaf(next(leaves))
+
+    def key(self) -> Any:
+        return ("leaf", self.value.type)
+
+
+@dataclass(frozen=True, eq=False)
+class Const(Abstract):
+    """A Python object known now: None, a number, a string, a dtype, a slice of constants, Ellipsis."""
+
+    value: Any
+
+    def key(self) -> Any:
+        value = self.value
+        if isinstance(value, float):
+            return ("const", float, value.hex())
+        return ("const", type(value), value)
+
+
+NONE = Const(None)
+
+
+@dataclass(frozen=True, eq=False)
+class Struct(Abstract):
+    """A container of fixed structure: kind 'tuple', 'list', 'dict', 'namedtuple' or 'dataclass'."""
+
+    kind: str
+    cls: type
+    names: tuple[Any, ...]
+    items: tuple[Abstract, ...]
+
+    def leaves(self) -> Iterator[Value]:
+        for item in self.items:
+            yield from item.leaves()
+
+    def replace(self, leaves: Iterator[Value]) -> Struct:
+        return Struct(self.kind, self.cls, self.names, tuple(item.replace(leaves) for item in self.items))
+
+    def key(self) -> Any:
+        return (self.kind, self.cls, self.names, tuple(item.key() for item in self.items))
+
+    def field(self, name: Any) -> Abstract | None:
+        """The item called `name`, or None."""
+        for own, item in zip(self.names, self.items):
+            if own == name and type(own) is type(name):
+                return item
+        return None
+
+
+def tuple_of(items: tuple[Abstract, ...]) -> Struct:
+    return Struct("tuple", tuple, tuple(range(len(items))), items)
+
+
+def list_of(items: tuple[Abstract, ...]) -> Struct:
+    return Struct("list", list, tuple(range(len(items))), items)
+
+
+@dataclass(frozen=True, eq=False)
+class Node(Abstract):
+    """An object of a packed graph: a row of a table, None where the row is -1."""
+
+    value: Value
+
+    @property
+    def table(self) -> str:
+        assert isinstance(self.value.type, Ref)
+        return self.value.type.table
+
+    @property
+    def nullable(self) -> bool:
+        assert isinstance(self.value.type, Ref)
+        return self.value.type.nullable
+
+    def leaves(self) -> Iterator[Value]:
+        yield self.value
+
+    def replace(self, leaves: Iterator[Value]) -> Node:
+        return Node(next(leaves))
+
+    def key(self) -> Any:
+        return ("node", self.value.type)
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Abstract):
+    """A list of varying length: a run of rows of a table, an item being `item` with its leaves read from `fields`."""
+
+    value: Value
+    item: Abstract
+    fields: tuple[int, ...]
+    kind: str = "list"
+
+    @property
+    def table(self) -> str:
+        assert isinstance(self.value.type, Seq)
+        return self.value.type.table
+
+    def leaves(self) -> Iterator[Value]:
+        yield self.value
+
+    def replace(self, leaves: Iterator[Value]) -> Run:
+        return Run(next(leaves), self.item, self.fields, self.kind)
+
+    def key(self) -> Any:
+        return ("run", self.value.type, self.item.key(), self.fields, self.kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Choice(Abstract):
+    """One of several things (a tagged union): `tag` says which alternative is meant. Leaves of the others are unused.
+
+    UNBOUND as an alternative is a name that has no value on some path.
+    """
+
+    tag: Value
+    alternatives: tuple[Abstract, ...]
+
+    def leaves(self) -> Iterator[Value]:
+        yield self.tag
+        for alternative in self.alternatives:
+            yield from alternative.leaves()
+
+    def replace(self, leaves: Iterator[Value]) -> Choice:
+        tag = next(leaves)
+        return Choice(tag, tuple(a.replace(leaves) for a in self.alternatives))
+
+    def key(self) -> Any:
+        return ("choice", tuple(a.key() for a in self.alternatives))
+
+
+@dataclass(frozen=True, eq=False)
+class Unbound(Abstract):
+    """No value."""
+
+    def key(self) -> Any:
+        return ("unbound",)
+
+
+UNBOUND = Unbound()
+TAG = Num("int8")
+
+
+@dataclass(frozen=True, eq=False)
+class Static(Abstract):
+    """A function, class, module or other object that is known now and is used by what it is."""
+
+    value: Any
+
+    def key(self) -> Any:
+        return ("static", id(self.value))
+
+
+@dataclass(frozen=True, eq=False)
+class Method(Abstract):
+    """`name` of an object, waiting to be called: a Python function with its self, or a method of an array or list."""
+
+    owner: Abstract
+    name: str
+    function: Any = None
+
+    def leaves(self) -> Iterator[Value]:
+        return self.owner.leaves()
+
+    def replace(self, leaves: Iterator[Value]) -> Method:
+        return Method(self.owner.replace(leaves), self.name, self.function)
+
+    def key(self) -> Any:
+        return ("method", self.owner.key(), self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Iterable(Abstract):
+    """What `range`, `enumerate`, `zip` and `reversed` give: `count` items, item i made by `at(i)`.
+
+    `count` is a constant or a Python int leaf. `sources` feed a `map`: (operand or None for the count, each kind, type
+    of the callee's parameter), from which `rebuild` makes the item inside the callee. A fixed structure has `items`.
+    """
+
+    count: Abstract
+    at: Callable[[Value], Abstract]
+    sources: tuple[tuple[Value | None, str, Any], ...] = ()
+    rebuild: Callable[[list[Value]], Abstract] | None = None
+    items: tuple[Abstract, ...] | None = None
+    reversible: bool = True
+
+
+def is_number(thing: Abstract) -> bool:
+    """A scalar number, known now or later."""
+    if isinstance(thing, Const):
+        return isinstance(thing.value, (bool, int, float, complex))
+    return isinstance(thing, Leaf) and thing.type.rank == 0 and not thing.type.text
+
+
+def describe(thing: Abstract) -> str:
+    """How an error names the kind of a thing."""
+    if isinstance(thing, Leaf):
+        return str(thing.type)
+    if isinstance(thing, Const):
+        return "None" if thing.value is None else f"{type(thing.value).__name__} {thing.value!r}"
+    if isinstance(thing, Struct):
+        return thing.cls.__name__ if thing.kind in ("namedtuple", "dataclass") else f"a {thing.kind}"
+    if isinstance(thing, Node):
+        return "an object or None" if thing.nullable else "an object"
+    if isinstance(thing, Run):
+        return f"a {thing.kind}"
+    if isinstance(thing, Choice):
+        return " or ".join(describe(a) for a in thing.alternatives)
+    if isinstance(thing, Static):
+        return f"'{getattr(thing.value, '__name__', type(thing.value).__name__)}'"
+    if isinstance(thing, Method):
+        return f"method '{thing.name}'"
+    return "an iterator" if isinstance(thing, Iterable) else "no value"

@@ -1,0 +1,210 @@
+"""Elementary functions: exponentials, logarithms, trigonometry, hyperbolics, square root.
+
+The invariants: float operands only; on NumPy kinds the meaning is NumPy's (IEEE results, nothing raises), on Python
+floats that of the math module (ValueError, OverflowError). Derivatives use the result where that is cheaper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from spmd.ir.build import Builder
+from spmd.ir.core import Value
+from spmd.ops.calculus import constant, quotient, rule, strong, times
+from spmd.ops.checked import defined
+from spmd.ops.elementwise import raises_on_python
+from spmd.ops.faults import checked
+from spmd.ops.inference import elementwise
+from spmd.ops.primitive import Primitive, Site
+
+Cotangents = Sequence["Value | None"]
+
+ANY = (((np.array([-1.5, 0.25, 2.0, -0.0]),), {}), ((np.float64(0.75),), {}), ((-0.5,), {}), ((1.25,), {}))
+POSITIVE = (((np.array([0.25, 1.0, 3.5]),), {}), ((np.float64(2.0),), {}), ((0.5,), {}), ((4.0,), {}))
+UNIT = (((np.array([-0.75, 0.0, 0.5]),), {}), ((np.float64(0.25),), {}), ((-0.25,), {}))
+SPECIAL = (((np.array([np.inf, -np.inf, np.nan, 0.0]),), {}),)
+BAD = tuple((((x,), {})) for x in (0.0, -1.0, -2.0, math.inf, math.nan, 1e308))
+PAIRS = (
+    ((np.array([1.5, -2.0, 0.25]), np.array([0.5, 3.0, -4.0])), {}),
+    ((np.float64(-1.25), np.float64(2.5)), {}),
+    ((2.5, -0.75), {}),
+)
+
+
+def _twin(ufunc: Callable[..., Any], function: Callable[..., float]) -> Callable[..., Any]:
+    """One example's meaning: the math module's function for Python floats, else the ufunc."""
+
+    def apply(*operands: Any) -> Any:
+        return function(*operands) if type(operands[0]) is float else ufunc(*operands)
+
+    return apply
+
+
+def _rows(ufunc: Callable[..., Any], numpy: Callable[..., Any], raising: bool) -> Callable[[Site], Any]:
+    def compute(x: Any) -> tuple[Any, Any]:
+        result = ufunc(x)
+        return result, defined(x, result)
+
+    def rows(site: Site) -> Callable[..., Any]:
+        if site.types[0].python and raising:
+            return checked(site, numpy, compute)
+        return lambda *operands: ufunc(*operands)
+
+    return rows
+
+
+def _function(
+    name: str,
+    ufunc: Callable[..., Any],
+    function: Callable[..., float],
+    derive: Callable[..., Cotangents],
+    samples: tuple[Any, ...],
+    raising: bool = True,
+    arity: int = 1,
+) -> Primitive:
+    numpy = _twin(ufunc, function)
+    return Primitive(
+        name,
+        elementwise(name, arity, "f"),
+        numpy,
+        _rows(ufunc, numpy, raising),
+        rule(derive),
+        raises_on_python("f" if raising else ""),
+        name,
+        samples=samples,
+    )
+
+
+# ------------------------------------------------------------------------------------------------- derivatives
+def _one_minus_square(b: Builder, x: Value) -> Value:
+    return b.emit("sub", constant(b, 1, x), b.emit("square", x))
+
+
+def _one_plus_square(b: Builder, x: Value) -> Value:
+    return b.emit("add", constant(b, 1, x), b.emit("square", x))
+
+
+def _exp(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (strong(b, ct, y),)
+
+
+def _expm1(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (strong(b, ct, b.emit("add", y, constant(b, 1, y))),)
+
+
+def _log(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (quotient(b, ct, x),)
+
+
+def _log1p(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (quotient(b, ct, b.emit("add", x, constant(b, 1, x))),)
+
+
+def _log_base(base: float) -> Callable[..., Cotangents]:
+    def derive(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+        return (quotient(b, ct, b.emit("mul", x, constant(b, math.log(base), x))),)
+
+    return derive
+
+
+def _sqrt(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (quotient(b, ct, b.emit("add", y, y)),)
+
+
+def _sin(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (strong(b, ct, b.emit("cos", x)),)
+
+
+def _cos(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (b.emit("neg", strong(b, ct, b.emit("sin", x))),)
+
+
+def _tan(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (strong(b, ct, _one_plus_square(b, y)),)
+
+
+def _sinh(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (strong(b, ct, b.emit("cosh", x)),)
+
+
+def _cosh(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (strong(b, ct, b.emit("sinh", x)),)
+
+
+def _tanh(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (times(b, ct, _one_minus_square(b, y)),)
+
+
+def _sigmoid(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (times(b, ct, b.emit("mul", y, b.emit("sub", constant(b, 1, y), y))),)
+
+
+def _arcsin(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (quotient(b, ct, b.emit("sqrt", _one_minus_square(b, x))),)
+
+
+def _arccos(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (b.emit("neg", quotient(b, ct, b.emit("sqrt", _one_minus_square(b, x)))),)
+
+
+def _arctan(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
+    return (b.emit("div", ct, _one_plus_square(b, x)),)
+
+
+def _arctan2(b: Builder, ct: Value, y: Value, p: Value, q: Value) -> Cotangents:
+    scale = quotient(b, ct, b.emit("add", b.emit("square", p), b.emit("square", q)))
+    return strong(b, scale, q), b.emit("neg", strong(b, scale, p))
+
+
+def _hypot(b: Builder, ct: Value, y: Value, p: Value, q: Value) -> Cotangents:
+    """The derivative of a norm, which is 0 at the origin."""
+    zero, one = constant(b, 0, y), constant(b, 1, y)
+    scale = b.emit("div", ct, b.emit("where", b.emit("eq", y, zero), one, y))
+    return times(b, scale, p), times(b, scale, q)
+
+
+def logistic(x: Any) -> Any:
+    """1 / (1 + exp(-x)), without overflow on either side."""
+    e = np.exp(-np.abs(x))
+    return np.where(np.isnan(x), x, np.where(x >= 0, 1 / (1 + e), e / (1 + e)))[()]
+
+
+def _sigmoid_rule(x: Any) -> Any:
+    return float(logistic(np.float64(x))) if type(x) is float else logistic(x)
+
+
+SIGMOID = Primitive(
+    "sigmoid",
+    elementwise("sigmoid", 1, "f"),
+    _sigmoid_rule,
+    lambda site: logistic,
+    rule(_sigmoid),
+    chain="sigmoid",
+    samples=ANY + SPECIAL,
+)
+
+TRANSCENDENTAL: tuple[Primitive, ...] = (
+    _function("sqrt", np.sqrt, math.sqrt, _sqrt, POSITIVE + BAD + SPECIAL),
+    _function("exp", np.exp, math.exp, _exp, ANY + BAD + SPECIAL),
+    _function("expm1", np.expm1, math.expm1, _expm1, ANY + BAD + SPECIAL),
+    _function("log", np.log, math.log, _log, POSITIVE + BAD + SPECIAL),
+    _function("log1p", np.log1p, math.log1p, _log1p, POSITIVE + BAD + SPECIAL),
+    _function("log2", np.log2, math.log2, _log_base(2.0), POSITIVE + BAD + SPECIAL),
+    _function("log10", np.log10, math.log10, _log_base(10.0), POSITIVE + BAD + SPECIAL),
+    _function("sin", np.sin, math.sin, _sin, ANY + BAD[3:5]),
+    _function("cos", np.cos, math.cos, _cos, ANY + BAD[3:5]),
+    _function("tan", np.tan, math.tan, _tan, ANY + BAD[3:5]),
+    _function("sinh", np.sinh, math.sinh, _sinh, ANY + BAD + SPECIAL),
+    _function("cosh", np.cosh, math.cosh, _cosh, ANY + BAD + SPECIAL),
+    _function("tanh", np.tanh, math.tanh, _tanh, ANY + SPECIAL, raising=False),
+    _function("arcsin", np.arcsin, math.asin, _arcsin, UNIT + BAD),
+    _function("arccos", np.arccos, math.acos, _arccos, UNIT + BAD),
+    _function("arctan", np.arctan, math.atan, _arctan, ANY + SPECIAL, raising=False),
+    _function("arctan2", np.arctan2, math.atan2, _arctan2, PAIRS, raising=False, arity=2),
+    _function("hypot", np.hypot, math.hypot, _hypot, PAIRS, raising=False, arity=2),
+    SIGMOID,
+)

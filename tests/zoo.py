@@ -1,0 +1,20 @@
+"""The zoo: small single-example programs with sample inputs, which every stage's tests use.
+
+The invariant: each is a plain Python function that runs on one example as it stands; its examples diverge, and the
+first ones are the extremes (loops of no trip, trees of one node, a NaN).
+"""
+
+from __future__ import annotations
+
+import zoo_arrays
+import zoo_loops
+import zoo_recursion
+import zoo_scalars
+import zoo_trees
+from program import Program
+
+ZOO: dict[str, Program] = {
+    program.name: program
+    for part in (zoo_scalars, zoo_loops, zoo_recursion, zoo_trees, zoo_arrays)
+    for program in part.zoo.programs
+}
