@@ -1,8 +1,9 @@
 """The columns that hold a packed list: a small tree of NumPy arrays that mirrors its schema.
 
-Invariant: all arrays of a column have the same number of rows, `len(column)`, except elements and ragged values, which
-have their own; every array is read-only (a read-only view: an array that the caller holds is not changed); taking rows
-touches the arrays of this level only and shares elements, ragged values and tables.
+Invariant: all arrays of a column have the same number of rows, `rows_of(column)`, except elements and ragged values,
+which have their own; what `pack` makes is in C order; every array is read-only (a read-only view: an array that the
+caller holds is not changed); taking rows touches the arrays of this level only and shares elements, ragged values and
+tables.
 Must not know: what Python objects the rows came from, nor the compiler. That offsets and links are in range is checked
 by validation.py.
 

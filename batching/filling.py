@@ -7,7 +7,6 @@ Must not know: how the schema was found; it may be inferred from these values or
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,7 +57,10 @@ class Filler:
 
     taken: Survey
     owners: list[object]
+    copy: bool = True
     links: Links = field(default_factory=Links)
+    arrays: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    array_owners: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.row_of = np.zeros(len(self.taken.nodes.objects), np.int64)
@@ -137,7 +139,10 @@ class Filler:
         if isinstance(schema, StringSchema):
             return StringColumn(np.asarray(intern_all(part.values), np.int64))
         if isinstance(schema, ArraySchema):
-            return arrays(site, part, schema)
+            owners = site.owners if part.index is None else site.owners[part.index]
+            self.arrays.extend(part.values)
+            self.array_owners.extend(owners.tolist())
+            return arrays(site, part, schema, self.copy)
         if isinstance(schema, ListSchema):
             length = np.asarray(part.lengths, np.int64)
             elements = self.column(part.children[0], schema.element, np.repeat(sources, length))
@@ -171,21 +176,30 @@ def numbers(values: Sequence[Any], schema: NumberSchema) -> np.ndarray[Any, Any]
         raise Offence(wide, f"the integer {wide} does not fit in 64 bits") from None
 
 
-def arrays(site: Site, part: Alternative, schema: ArraySchema) -> Column:
+def arrays(site: Site, part: Alternative, schema: ArraySchema, copy: bool) -> Column:
     """Arrays of one dtype and rank. Raises Offence where a size differs from the schema's."""
-    for row, value in enumerate(part.values):
-        for size, wanted in zip(value.shape, schema.shape, strict=True):
-            if wanted is not None and size != wanted:
-                raise misfit(site, row if part.index is None else int(part.index[row]), schema)
     values = part.values
+    shapes = [value.shape for value in values]
+    for shape in set(shapes):
+        if any(wanted is not None and size != wanted for size, wanted in zip(shape, schema.shape, strict=True)):
+            row = shapes.index(shape)
+            raise misfit(site, row if part.index is None else int(part.index[row]), schema)
     if not schema.ragged:
-        shape = (len(values), *(size for size in schema.shape if size is not None))
-        return ArrayColumn(np.stack(values).reshape(shape) if values else np.zeros(shape, schema.dtype))
+        if not copy and len(values) == 1 and values[0].flags.c_contiguous:
+            return ArrayColumn(values[0][None])
+        # Into an array of our own: NumPy would keep a Fortran order that all examples have.
+        stacked = np.empty((len(values), *(size for size in schema.shape if size is not None)), schema.dtype)
+        return ArrayColumn(np.stack(values, out=stacked) if len(values) else stacked)
     leading, trailing = schema.leading, schema.trailing
-    dims = np.asarray([value.shape[:leading] for value in values], np.int64).reshape(len(values), leading)
+    dims = np.asarray(shapes, np.int64).reshape(len(values), len(schema.shape))[:, :leading].copy()
     rows = dims.prod(axis=1)
-    flat = [value.reshape(math.prod(value.shape[:leading]), *trailing) for value in values]
-    joined = np.concatenate(flat) if flat else np.zeros((0, *trailing), schema.dtype)
+    if len(schema.shape) == 1:
+        flat: Sequence[np.ndarray[Any, Any]] = values
+    else:
+        flat = [value.reshape(count, *trailing) for value, count in zip(values, rows.tolist(), strict=True)]
+    joined = np.empty((int(rows.sum()), *trailing), schema.dtype)
+    if len(flat):
+        np.concatenate(flat, out=joined)
     return RaggedColumn(joined, np.cumsum(rows) - rows, dims)
 
 
@@ -195,7 +209,13 @@ def misfit(site: Site, row: int, schema: Schema) -> Offence:
     found = f"an array of dtype {value.dtype} and shape {value.shape}" if isinstance(value, np.ndarray) else (
         "None" if value is None else f"a value of type {type_names([value])}")
     return Offence(value, f"{found} does not fit the schema to follow, which has {schema} here",
-                   f"examples[{int(site.owners[row])}], {site.path}" if site.path else None)
+                   place_of(site, row))
+
+
+def place_of(site: Site, row: int) -> str:
+    """Where a value stands: exactly if no node is in between, else its example and its node's field."""
+    path, example = site.path, f"examples[{int(site.owners[row])}]"
+    return example + path if not path or path[0] in ".[" else f"{example}, {path}"
 
 
 def blank(schema: Schema, rows: int) -> Column:

@@ -19,6 +19,7 @@ from batching.walking import Decisions, Nodes
 
 __all__ = ["Links", "NodeTable", "link_flags", "node_tables"]
 
+TAG_BITS = 32
 Index = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -53,12 +54,12 @@ def node_tables(nodes: Nodes, decisions: Decisions, wanted: dict[object, list[No
     for position, shapes in enumerate(members.values()):
         for tag, shape in enumerate(shapes):
             place[shape] = position, tag
-    codes = {identity: place[shape][0] * 256 + place[shape][1] for identity, shape in found.items()}
+    codes = {identity: place[shape][0] << TAG_BITS | place[shape][1] for identity, shape in found.items()}
     coded = np.fromiter(map(codes.__getitem__, map(id, nodes.shapes)), np.int64, len(nodes.shapes))
     tables = {}
     for position, (owner, shapes) in enumerate(members.items()):
-        numbers = np.flatnonzero(coded >> 8 == position)
-        table = NodeTable(owner, shapes, numbers, coded[numbers] & 255)
+        numbers = np.flatnonzero(coded >> TAG_BITS == position)
+        table = NodeTable(owner, shapes, numbers, coded[numbers] & (1 << TAG_BITS) - 1)
         _fill_sites(table, nodes, decisions)
         tables[owner] = table
     return tables

@@ -52,7 +52,7 @@ def derived_schema(schema: PackedSchema, root: Column, tables: Sequence[TableCol
         replace(kind, fields=tuple(_derive(field, part) for field, part in zip(kind.fields, table.fields, strict=True)))
         for kind, table in zip(schema.tables, tables, strict=True)
     ]
-    return PackedSchema(_derive(schema.root, root), tuple(kinds))
+    return PackedSchema(_derive(schema.root, root), tuple(kinds), schema.aliased)
 
 
 def _derive(schema: Schema, column: Column) -> Schema:

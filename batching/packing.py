@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from batching.aliasing import overlapping
 from batching.columns import TableColumns
 from batching.filling import Filler
 from batching.forest import link_flags
@@ -34,13 +35,19 @@ from batching.walking import SEQUENCE, Decisions, Plan
 __all__ = ["pack"]
 
 
-def pack(examples: Sequence[Any], like: Packed | None = None, name: str = "examples") -> Packed:
+def pack(
+    examples: Sequence[Any], like: Packed | None = None, name: str = "examples", *, copy: bool = True,
+) -> Packed:
     """Packs examples (any Python values of the kinds in schema.py) into columns.
 
-    With `like`, the result has the schema of that packed list (only the flags `shared` and `cyclic` of a table may be
+    With `like`, the result has the schema of that packed list (only the flags `shared`, `cyclic` and `aliased` may be
     added) and data that does not fit it is refused. `name` is what errors call the list.
+    With `copy=False` a column of one array may be a view of the example's own (for large parameters that are packed for
+    the length of a call); the caller then must not write to it as long as the packed list is used.
     Raises PackingError, naming the key path, for a value that cannot be packed.
     """
+    if isinstance(examples, Packed) and like is None:
+        return examples
     examples = list(examples)
     try:
         if like is None:
@@ -51,7 +58,7 @@ def pack(examples: Sequence[Any], like: Packed | None = None, name: str = "examp
             decisions, wanted, owners = follow(schema)
             taken = survey(examples, decisions, wanted)
             _check_classes(taken.tables, owners, schema, taken.nodes.objects)
-        filler = Filler(taken, owners)
+        filler = Filler(taken, owners, copy)
         root = filler.root(schema.root)
         tables: list[TableColumns] = []
         kinds: list[TableSchema] = []
@@ -66,7 +73,9 @@ def pack(examples: Sequence[Any], like: Packed | None = None, name: str = "examp
         path = locate(examples, offence.value, name) if _has_identity(offence.value) else None
         place = path or (offence.path.replace("examples", name, 1) if offence.path else None)
         raise PackingError(place or locate(examples, offence.value, name) or name, offence.message) from None
-    return Packed(PackedSchema(schema.root, tuple(kinds)), root, tuple(tables), complete=True, checked=True)
+    aliased = schema.aliased or taken.nodes.aliased or overlapping(filler.arrays, filler.array_owners)
+    full = PackedSchema(schema.root, tuple(kinds), aliased)
+    return Packed(full, root, tuple(tables), complete=True, checked=True)
 
 
 def _has_identity(value: object) -> bool:
@@ -113,21 +122,31 @@ def _plan(schema: Schema, plan: Plan, packed: PackedSchema, decisions: Decisions
     elif isinstance(schema, VariantSchema):
         for kind in schema.alternatives:
             _plan(kind, plan, packed, decisions)
+        if any(map(_structural, schema.alternatives)):
+            # A position has its tuples and dictionaries either all in a table or all as structure.
+            plan.group = None
     elif isinstance(schema, LinkSchema):
         if any(cls is tuple or cls in DICTS for cls, _ in packed.tables[schema.table].classes):
             plan.group = schema.table
     elif isinstance(schema, ListSchema):
         steps = {"tuple": SEQUENCE, "list": list, "deque": collections.deque}
-        plan.sequence |= schema.kind == "tuple"
+        plan.sequence = True if schema.kind == "tuple" else plan.sequence
         _plan(schema.element, plan.child(steps[schema.kind]), packed, decisions)
     elif isinstance(schema, RecordSchema):
         if schema.kind in ("namedtuple", "dataclass"):
             decisions.records.add(schema.cls)
         key: object = schema.cls
+        if schema.kind == "tuple":
+            plan.sequence = False
         if schema.kind in ("tuple", "dict"):
             key = schema.cls, len(schema.names) if schema.kind == "tuple" else schema.names
         for position, kind in enumerate(schema.fields):
             _plan(kind, plan.child((key, position)), packed, decisions)
+
+
+def _structural(schema: Schema) -> bool:
+    """Whether a schema is that of tuples or dictionaries that are no nodes."""
+    return isinstance(schema, (RecordSchema, ListSchema)) and schema.kind in ("tuple", "dict")
 
 
 def locate(examples: Sequence[Any], value: object, name: str) -> KeyPath | None:

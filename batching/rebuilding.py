@@ -30,7 +30,7 @@ from batching.schema import (
     VariantSchema,
     text,
 )
-from batching.shapes import DICTS
+from batching.shapes import DICTS, attributes_of
 
 __all__ = ["block", "rebuild"]
 
@@ -48,7 +48,7 @@ def rebuild(schema: PackedSchema, root: Column, tables: Sequence[TableColumns]) 
     if waiting:
         for kind, table, made in zip(schema.tables, tables, nodes, strict=True):
             _fill(kind, table, made, nodes, tuples=True)
-        _settle(waiting)
+        _Settling(_record_classes([kind for table in schema.tables for kind in table.fields])).settle(waiting)
         nodes = [[node.final if isinstance(node, _Waiting) else node for node in made] for made in nodes]
     for kind, table, made in zip(schema.tables, tables, nodes, strict=True):
         _fill(kind, table, made, nodes, tuples=False)
@@ -109,53 +109,83 @@ def _slots(base: type) -> set[str]:
     return {private + name if name.startswith("__") and not name.endswith("__") else name for name in names}
 
 
-def _settle(waiting: list[_Waiting]) -> None:
-    """Builds tuples from the innermost outwards."""
-    active: set[int] = set()
-    for first in waiting:
-        stack = [first]
-        while stack:
-            top = stack[-1]
-            if top.final is not None:
+class _Settling:
+    """Builds tuples from the innermost outwards. `records` are the dataclasses that are structure, not nodes."""
+
+    def __init__(self, records: set[type]) -> None:
+        self.records = records
+
+    def settle(self, waiting: list[_Waiting]) -> None:
+        """Builds all tuples. Raises PackingError for one that holds itself through a list."""
+        active: set[int] = set()
+        for first in waiting:
+            stack = [first]
+            while stack:
+                top = stack[-1]
+                inner = [] if top.final is not None else self.missing(top)
+                if any(id(node) in active for node in inner):
+                    raise PackingError("packed", "a tuple that contains itself cannot be rebuilt")
+                if inner:
+                    active.add(id(top))
+                    stack.extend(inner)
+                    continue
+                if top.final is None:
+                    held = [self.settled(value) for value in top.held]
+                    top.final = tuple(held) if top.cls is tuple else top.cls._make(held)  # type: ignore[attr-defined]
+                active.discard(id(top))
                 stack.pop()
-                continue
-            inner = [node for value in top.held for node in _inside(value) if node.final is None]
-            if any(id(node) in active for node in inner):
-                raise PackingError("packed", "a tuple that contains itself cannot be rebuilt")
-            if inner:
-                active.add(id(top))
-                stack.extend(inner)
-                continue
-            held = [_settled(value) for value in top.held]
-            top.final = tuple(held) if top.cls is tuple else top.cls._make(held)  # type: ignore[attr-defined]
-            active.discard(id(top))
-            stack.pop()
+
+    def missing(self, top: _Waiting) -> list[_Waiting]:
+        """The tuples that one holds and that are not built yet."""
+        return [node for value in top.held for node in self.inside(value) if node.final is None]
+
+    def inside(self, value: Any) -> list[_Waiting]:
+        """The waiting tuples in a value, through structure only."""
+        found = []
+        work = [value]
+        for item in work:
+            if isinstance(item, _Waiting):
+                found.append(item)
+            elif isinstance(item, (list, tuple, collections.deque)):
+                work.extend(item)
+            elif type(item) in DICTS:
+                work.extend(item.values())
+            elif type(item) in self.records:
+                work.extend(getattr(item, name) for name in attributes_of(item))
+        return found
+
+    def settled(self, value: Any) -> Any:
+        """The value with every waiting tuple replaced by the tuple."""
+        if isinstance(value, _Waiting):
+            return value.final
+        if not self.inside(value):
+            return value
+        if type(value) in DICTS:
+            return type(value)((key, self.settled(item)) for key, item in value.items())
+        if type(value) in self.records:
+            for name in attributes_of(value):
+                object.__setattr__(value, name, self.settled(getattr(value, name)))
+            return value
+        held = [self.settled(item) for item in value]
+        return type(value)(held) if type(value) in (list, tuple, collections.deque) else type(value)._make(held)
 
 
-def _inside(value: Any) -> list[_Waiting]:
-    """The waiting tuples in a value, through structure only."""
-    found = []
-    work = [value]
-    for item in work:
-        if isinstance(item, _Waiting):
-            found.append(item)
-        elif isinstance(item, (list, tuple, collections.deque)):
-            work.extend(item)
-        elif type(item) in DICTS:
-            work.extend(item.values())
+def _record_classes(schemas: Sequence[Schema]) -> set[type]:
+    """The dataclasses that are records somewhere in these schemas."""
+    found: set[type] = set()
+    work = list(schemas)
+    for schema in work:
+        if isinstance(schema, RecordSchema):
+            work.extend(schema.fields)
+            if schema.kind == "dataclass":
+                found.add(schema.cls)
+        elif isinstance(schema, ListSchema):
+            work.append(schema.element)
+        elif isinstance(schema, OptionalSchema):
+            work.append(schema.inner)
+        elif isinstance(schema, VariantSchema):
+            work.extend(schema.alternatives)
     return found
-
-
-def _settled(value: Any) -> Any:
-    """The value with every waiting tuple replaced by the tuple."""
-    if isinstance(value, _Waiting):
-        return value.final
-    if not _inside(value):
-        return value
-    if type(value) in DICTS:
-        return type(value)((key, _settled(item)) for key, item in value.items())
-    held = [_settled(item) for item in value]
-    return type(value)(held) if type(value) in (list, tuple, collections.deque) else type(value)._make(held)
 
 
 def _values(schema: Schema, column: Any, nodes: list[list[Any]]) -> list[Any]:

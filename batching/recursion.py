@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 import typing
 from collections.abc import Iterable
 from typing import Any
@@ -57,12 +58,21 @@ def record_classes(candidates: Iterable[type], held: dict[type, set[type]], mixe
 
 
 def _mentions(cls: type, other: type) -> bool:
-    """Whether an annotation of a class names another; annotations are read as text, none is evaluated."""
-    texts = []
+    """Whether an annotation of a class names another or one of its bases, or an alias of it.
+
+    Annotations are read as text, none is evaluated; a name that the module binds to an alias is looked up once.
+    """
+    words: set[str] = set()
     for base in cls.__mro__:
+        scope = vars(sys.modules.get(base.__module__, typing))
         for annotation in vars(base).get("__annotations__", {}).values():
-            texts.append(annotation if isinstance(annotation, str) else _text(annotation))
-    return any(re.search(rf"(?<![\w]){re.escape(other.__name__)}(?!\w)", text) for text in texts)
+            text = annotation if isinstance(annotation, str) else _text(annotation)
+            for word in re.findall(r"\w+", text):
+                words.add(word)
+                alias = scope.get(word)
+                if typing.get_args(alias):
+                    words.update(re.findall(r"\w+", str(alias)))
+    return any(base.__name__ in words for base in other.__mro__ if base.__module__ not in ("builtins", "typing"))
 
 
 def _text(annotation: Any) -> str:
@@ -101,7 +111,7 @@ def irregular_nesting(level: list[Site], origin: Origin, decisions: Decisions) -
     for site in level:
         if not structural(site) or site.parent is None and id(site) not in origin:
             continue
-        ancestors = [above for above in _above(site) if structural(above)]
+        ancestors = _above(site)
         if len(ancestors) >= NESTED_ALIKE:
             _make_nodes(ancestors[-1], [site, *ancestors], origin, decisions)
             return True
@@ -121,7 +131,7 @@ def irregular_nesting(level: list[Site], origin: Origin, decisions: Decisions) -
             highest = fitting[-1]
             chosen = [
                 other for other in _subtree(highest)
-                if structural(other) and (other is highest or other is site or _fits(highest, other, allowed))
+                if structural(other) and (other is highest or other is site or _known_to_fit(highest, other, allowed))
             ]
             _make_nodes(highest, chosen, origin, decisions)
             return True
@@ -129,12 +139,18 @@ def irregular_nesting(level: list[Site], origin: Origin, decisions: Decisions) -
 
 
 def _above(site: Site) -> list[Site]:
+    """The sites whose tuples or dictionaries hold this site, from the inside out."""
     chain = []
-    parent = site.parent
-    while parent is not None:
-        chain.append(parent)
-        parent = parent.parent
+    while site.parent is not None:
+        if _in_structure(site):
+            chain.append(site.parent)
+        site = site.parent
     return chain
+
+
+def _in_structure(site: Site) -> bool:
+    """Whether a site is a part of its parent's tuples or dictionaries, not of its lists or records."""
+    return site.step == SEQUENCE or isinstance(site.step, tuple) and isinstance(site.step[0], tuple)
 
 
 def _subtree(site: Site) -> list[Site]:
@@ -189,6 +205,11 @@ def _fits(one: Site, other: Site, allowed: list[Kinds]) -> bool:
     return all(any(pair <= kinds for kinds in allowed) for pair in pairs)
 
 
+def _known_to_fit(one: Site, other: Site, allowed: list[Kinds]) -> bool:
+    """As `_fits`, and the sites inside the other are evaluated; else a later round decides."""
+    return all(child.evaluated for child in other.children()) and _fits(one, other, allowed)
+
+
 def _fits_group(site: Site, group: int, origin: Origin, allowed: list[Kinds]) -> bool:
     """Whether a site inside a node of a recursive group can hold nodes of that group; as `_fits`, by field name."""
     fields = {str(name): _kinds(top) for owner, name, top in origin.values() if owner == group}
@@ -216,7 +237,7 @@ def _plans(site: Site, members: set[int], group: int, origin: Origin, decisions:
     """The plans of a site, reached from the field of the nearest member above it, or from its origin."""
     steps: list[object] = []
     here = site
-    while here.parent is not None and id(here.parent) not in members:
+    while here.parent is not None and not (id(here.parent) in members and _in_structure(here)):
         steps.append(here.step)
         here = here.parent
     if here.parent is None:
@@ -231,7 +252,7 @@ def _plans(site: Site, members: set[int], group: int, origin: Origin, decisions:
         plans = [fields.setdefault(name, Plan()) for name in _names(here)]
     for step in reversed(steps):
         for plan in plans:
-            plan.sequence |= step == SEQUENCE
+            plan.sequence = True if step == SEQUENCE else plan.sequence
         plans = [plan.child(step) for plan in plans]
     return plans
 

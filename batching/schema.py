@@ -163,10 +163,15 @@ Schema = (
 
 @dataclass(frozen=True)
 class PackedSchema:
-    """The whole type of a packed list: the example's own schema and the tables that its links lead to."""
+    """The whole type of a packed list: the example's own schema and the tables that its links lead to.
+
+    `aliased`: some example reaches one list, dictionary or array (or arrays that share memory) in two ways. Columns
+    hold it twice, so code that writes to it cannot be run on them; nodes are not concerned, links keep their identity.
+    """
 
     root: Schema
     tables: tuple[TableSchema, ...] = field(default=())
+    aliased: bool = False
 
 
 class _Strings:

@@ -8,9 +8,11 @@ Must not know: schemas and columns.
 from __future__ import annotations
 
 import collections
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,7 @@ class Site:
     depth: int = 0
     alternatives: list[Alternative] = field(default_factory=list)
     nullable: bool = False
+    evaluated: bool = False
 
     def evaluate(self, decisions: Decisions) -> None:
         """Sorts the values into alternatives and makes the sites inside their containers."""
@@ -71,6 +74,7 @@ class Site:
             raise Offence(self.values[0] if self.values else None, (
                 f"containers nested deeper than {MAX_NESTING} levels, or a container that holds itself; "
                 "write the nesting as objects that link to one another"))
+        self.evaluated = True
         for kind, (values, index) in self._partition(self.values, None, type).items():
             if kind is type(None):
                 self.nullable = True
@@ -83,7 +87,7 @@ class Site:
             elif kind is list or kind is collections.deque:
                 self._sequence("list" if kind is list else "deque", kind, values, index)
             elif self.plan is not None and self.plan.group is not None and FORMS.get(kind) in (TUPLE, DICT):
-                self._link(values, index)
+                self._add(("link",), values, index)
             elif kind is tuple:
                 self._tuples(values, index, decisions)
             elif FORMS.get(kind) is DICT:
@@ -92,7 +96,7 @@ class Site:
             elif kind in decisions.records:
                 self._records(kind, values, index)
             else:
-                self._link(values, index)
+                self._add(("link",), values, index)
 
     def children(self) -> Iterator[Site]:
         """The sites inside this one's containers."""
@@ -127,33 +131,31 @@ class Site:
         return parts
 
     def _add(self, key: tuple[Any, ...], values: Sequence[Any], index: Index | None) -> Alternative:
-        alternative = Alternative(key, values, index)
-        self.alternatives.append(alternative)
-        return alternative
-
-    def _link(self, values: Sequence[Any], index: Index | None) -> None:
-        """All node classes of a site are one alternative: the table's tag tells them apart."""
+        """Adds values of one alternative; types that make the same alternative (node classes, whose table tells them
+        apart, or an array and a memory map) join, in row order."""
         for alternative in self.alternatives:
-            if alternative.key == ("link",):
-                assert alternative.index is not None and index is not None
+            if alternative.key == key:
+                assert alternative.index is not None
+                assert index is not None
                 rows = np.concatenate([alternative.index, index])
                 order = np.argsort(rows, kind="stable")
                 merged = [*alternative.values, *values]
                 alternative.index = rows[order]
                 alternative.values = [merged[position] for position in order.tolist()]
-                return
-        self._add(("link",), values, index)
+                return alternative
+        alternative = Alternative(key, values, index)
+        self.alternatives.append(alternative)
+        return alternative
 
     def _arrays(self, values: Sequence[Any], index: Index | None) -> None:
-        kinds = self._partition(values, index, lambda array: (array.dtype, array.ndim))
-        merged: dict[tuple[str, int], bool] = {}
+        kinds = self._partition(values, index, attrgetter("dtype", "ndim"))
         for (dtype, ndim), (part, rows) in kinds.items():
             if dtype.kind not in "biufc":
                 raise Offence(part[0], f"an array of dtype {dtype}; packed are arrays of bools, integers and floats")
-            if merged.setdefault((dtype.name, ndim), dtype.isnative) != dtype.isnative or not dtype.isnative:
+            if not dtype.isnative:
                 raise Offence(part[0], f"an array of dtype {dtype}, in foreign byte order; convert it with "
                                        ".astype(a.dtype.newbyteorder('='))")
-            self._add(("array", dtype.name, ndim), part, rows)
+            self._add(("array", dtype_name(dtype), ndim), part, rows)
 
     def _child(self, values: Sequence[Any], owners: Index, steps: object, label: str) -> Site:
         plan = None if self.plan is None else self.plan.below.get(steps)
@@ -191,14 +193,20 @@ class Site:
     def _tuples(self, values: Sequence[Any], index: Index | None, decisions: Decisions) -> None:
         """Tuples of one length are records; of several, a sequence if their elements have one type, else records."""
         arities = self._partition(values, index, len)
-        wanted = self.plan is not None and self.plan.sequence
-        if wanted or len(arities) > 1:
+        wanted = None if self.plan is None else self.plan.sequence
+        if wanted or wanted is None and len(arities) > 1:
             alternative = self._sequence("tuple", SEQUENCE, values, index)
             if wanted or _one_type(alternative.children[0].values, decisions):
                 return
             self.alternatives.pop()
         for arity, (part, rows) in arities.items():
             self._record("tuple", tuple, tuple_names(arity), part, rows)
+
+
+@functools.cache
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """The name of a dtype (NumPy takes a microsecond or two to find it)."""
+    return dtype.name
 
 
 def _one_type(values: Sequence[Any], decisions: Decisions) -> bool:

@@ -34,15 +34,17 @@ from batching.shapes import (
 __all__ = ["Decisions", "Nodes", "Plan", "walk"]
 
 SEQUENCE = "sequence"
+LEAVES = frozenset(kind for kind, form in FORMS.items() if form is LEAF)
 
 
 @dataclass(eq=False)
 class Plan:
     """What is decided for one position: `group`: tuples and dictionaries here are nodes of that recursive group;
-    `sequence`: tuples here are lists whatever their lengths. `below` leads to positions inside containers."""
+    `sequence`: tuples here are lists (True) or records (False) whatever their lengths, or it is open (None). `below`
+    leads to positions inside containers."""
 
     group: int | None = None
-    sequence: bool = False
+    sequence: bool | None = None
     below: dict[object, Plan] = field(default_factory=dict)
 
     def child(self, step: object) -> Plan:
@@ -52,7 +54,7 @@ class Plan:
     def merge(self, other: Plan) -> None:
         """Takes over what another plan decides. A plan merges its own table's groups only, so they agree."""
         self.group = other.group if self.group is None else self.group
-        self.sequence |= other.sequence
+        self.sequence = other.sequence if self.sequence is None else self.sequence
         for step, plan in other.below.items():
             self.child(step).merge(plan)
 
@@ -92,13 +94,18 @@ class Decisions:
 
 @dataclass
 class Nodes:
-    """The nodes found: object, shape and example of each; `number` finds a node by identity."""
+    """The nodes found: object, shape and example of each; `number` finds a node by identity.
+
+    `severed`: some object is a node of several examples. `aliased`: some example reaches a list, dictionary or record
+    that is no node in two ways.
+    """
 
     objects: list[Any]
     shapes: list[NodeShape]
     owners: np.ndarray[Any, np.dtype[np.int64]]
     number: dict[int, int]
     severed: bool
+    aliased: bool
     by_owner: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def numbers_of(self, values: Sequence[Any], owners: np.ndarray[Any, Any]) -> list[int]:
@@ -121,6 +128,7 @@ class _Walker:
         self.shapes: list[NodeShape] = []
         self.number: dict[int, int] = {}
         self.severed = False
+        self.aliased = False
         self.known: dict[object, NodeShape] = {}
         self.readers: dict[type, tuple[tuple[str, ...] | None, Callable[[Any], Any] | None]] = {}
 
@@ -129,13 +137,14 @@ class _Walker:
         first = len(self.objects)
         number, forms, records = self.number, self.forms, self.decisions.records
         seen: set[object] = set()
+        met: set[int] = set()
         work: list[tuple[Any, Plan | None]] = [(value, self.decisions.root)]
         for item, plan in work:
             kind = type(item)
             if kind in FORMS:
-                form = FORMS[kind]
-                if form is LEAF:
+                if kind in LEAVES:
                     continue
+                form = FORMS[kind]
                 node = plan is not None and plan.group is not None and form is not LIST
             else:
                 form = forms.get(kind) or form_of(item, forms)
@@ -152,7 +161,11 @@ class _Walker:
                 work.extend(self.node(item, form, plan))
             else:
                 visit = (identity, id(plan))
+                if identity in met:
+                    # A container that is reached twice: a write to it would show in both places.
+                    self.aliased = self.aliased or not _fixed(item, form)
                 if visit not in seen:
+                    met.add(identity)
                     seen.add(visit)
                     work.extend(self.container(item, form, plan))
 
@@ -172,7 +185,7 @@ class _Walker:
         self.shapes.append(shape)
         plans = self.decisions.fields.get(self.decisions.table(shape.owner)) if self.decisions.fields else None
         if plans is None:
-            return [(value, None) for value in values if FORMS.get(type(value)) is not LEAF]
+            return [(value, None) for value in values if type(value) not in LEAVES]
         return [(value, plans.get(name)) for name, value in zip(names, values, strict=True)]
 
     def attributes(self, item: Any) -> tuple[tuple[str | int, ...], Any]:
@@ -203,7 +216,7 @@ class _Walker:
         if form is LIST:
             below = None if plan is None else plan.below.get(type(item))
             kinds = set(map(type, item))
-            if all(FORMS.get(kind) is LEAF for kind in kinds):
+            if kinds <= LEAVES:
                 return []
             return [(value, below) for value in item]
         if form is OBJECT:
@@ -213,13 +226,18 @@ class _Walker:
         else:
             names, values = (), item
         if plan is None or not plan.below:
-            return [(value, None) for value in values if FORMS.get(type(value)) is not LEAF]
+            return [(value, None) for value in values if type(value) not in LEAVES]
         if form is TUPLE and plan.sequence:
             below = plan.below.get(SEQUENCE)
             return [(value, below) for value in values]
         kind = type(item)
         key: object = (kind, len(item)) if form is TUPLE else (kind, tuple(names)) if form is DICT else kind
         return [(value, plan.below.get((key, position))) for position, value in enumerate(values)]
+
+
+def _fixed(item: Any, form: str) -> bool:
+    """Whether nothing in a container can be written to: a tuple of numbers, strings and None."""
+    return form in (TUPLE, NAMEDTUPLE) and all(type(value) in LEAVES and not hasattr(value, "shape") for value in item)
 
 
 def _reader(item: Any) -> tuple[tuple[str, ...] | None, Callable[[Any], Any] | None]:
@@ -235,10 +253,12 @@ def _reader(item: Any) -> tuple[tuple[str, ...] | None, Callable[[Any], Any] | N
 def walk(examples: Sequence[Any], decisions: Decisions) -> Nodes:
     """Finds the nodes of all examples. Raises Offence for a value that cannot be packed."""
     walker = _Walker(decisions)
+    if set(map(type, examples)) <= LEAVES:
+        return Nodes([], [], np.zeros(0, np.int64), {}, False, False)
     counts = np.zeros(len(examples), np.int64)
     for position, value in enumerate(examples):
         before = len(walker.objects)
         walker.example(value)
         counts[position] = len(walker.objects) - before
     owners = np.repeat(np.arange(len(examples)), counts)
-    return Nodes(walker.objects, walker.shapes, owners, walker.number, walker.severed)
+    return Nodes(walker.objects, walker.shapes, owners, walker.number, walker.severed, walker.aliased)

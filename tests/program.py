@@ -17,6 +17,9 @@ Rng = np.random.Generator
 Make = Callable[[Rng, int], list[tuple[Any, ...]]]
 
 
+STREAM = 64
+
+
 def no_shared(rng: Rng) -> tuple[Any, ...]:
     return ()
 
@@ -52,7 +55,7 @@ class Program:
 
     def examples(self, seed: int, count: int) -> list[tuple[Any, ...]]:
         """Own arguments of the first `count` of a fixed stream of examples for this seed."""
-        return self.make(self._rng(seed, 2), max(count, 8))[:count]
+        return self.make(self._rng(seed, 2), max(count, STREAM))[:count]
 
     @property
     def shared(self) -> int:

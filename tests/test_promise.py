@@ -173,8 +173,9 @@ def test_gradient_of_the_batch(name: str, target: str) -> None:
     examples = program.examples(0, LARGEST)[:size]
     checked = 0
     for index, position in enumerate(program.wrt):
-        _same_gradient(first[index], again[index], 1.0)
-        _same_gradient(first[index], twice[index], 2.0)
+        mapped = position >= program.shared
+        _same_gradient(first[index], again[index], 1.0, mapped)
+        _same_gradient(first[index], twice[index], 2.0, mapped)
         if position < program.shared:
             checked += _agrees_in_sum(program, examples, weights, position, first[index], rng)
             continue
@@ -193,22 +194,12 @@ def _scaled(value: Any, by: float) -> Any:
     return oracles.shift(value, ones, by - 1.0)
 
 
-def _same_gradient(one: Any, other: Any, factor: float) -> None:
-    for (path, a), (_, b) in zip(_arrays(one), _arrays(other), strict=True):
-        assert close(b, factor * np.asarray(a), 1e-5 if np.asarray(a).dtype == np.float32 else 1e-12), path
-
-
-def _arrays(gradient: Any) -> list[tuple[str, Any]]:
-    """Float leaves of a gradient, per example where it is packed."""
-    value = gradient if isinstance(gradient, np.ndarray) else _unpacked(gradient)
-    return [(path, leaf) for path, leaf in oracles.leaves(value) if oracles.is_float(leaf)]
-
-
-def _unpacked(gradient: Any) -> Any:
-    try:
-        return batching.unpack(gradient)
-    except (TypeError, ValueError):
-        return gradient
+def _same_gradient(one: Any, other: Any, factor: float, mapped: bool) -> None:
+    """`other` is `factor` times `one`; mapped ones hold an example each."""
+    both = (batching.unpack(one), batching.unpack(other)) if mapped else (one, other)
+    for (path, a), (_, b) in zip(*map(oracles.leaves, both), strict=True):
+        if oracles.is_float(a):
+            assert close(b, factor * np.asarray(a), 1e-5 if np.asarray(a).dtype == np.float32 else 1e-12), path
 
 
 def _agrees_in_sum(

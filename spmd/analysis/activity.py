@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Union
 
 from spmd.analysis.effects import Primitives
-from spmd.ir.core import Op, Value
-from spmd.ir.region import Column, Fork, Leave, Program, Region
+from spmd.ir.core import Op, Value, element_table
+from spmd.ir.region import Column, Fork, Leave, Program, Region, Site
 from spmd.ir.types import carries_gradient
 
 Field = tuple[str, int]
@@ -47,15 +47,25 @@ def differentiable(op: Op, primitives: Primitives) -> bool:
     )
 
 
-def exits(program: Program, region: Region) -> Iterator[tuple[Value, Column]]:
-    """Values that leave the region and the columns that they go to: stores, results, callees' parameters."""
+def argument_place(program: Program, site: Site, index: int) -> Place:
+    """Where an argument of a fork comes from: its value, or the table field that a map reads for each element."""
+    value = site.args[index]
+    word = site.each[index] if site.each else ""
+    if word.startswith("field:"):
+        return field_place(program, element_table(value.type), int(word[6:]))
+    return value
+
+
+def exits(program: Program, region: Region) -> Iterator[tuple[Place, Column]]:
+    """What leaves the region and the columns that it goes to: stores, results, callees' parameters."""
     for column, value in region.stores:
         yield value, column
     if isinstance(region.exit, Leave):
         yield from zip(region.exit.values, program.functions[region.function].results)
     if isinstance(region.exit, Fork):
         for site in region.exit.sites:
-            yield from zip(site.args, program.functions[site.function].params)
+            for index, column in enumerate(program.functions[site.function].params):
+                yield argument_place(program, site, index), column
 
 
 def activity(program: Program, wanted: Iterable[Wanted], primitives: Primitives) -> Activity:
@@ -115,7 +125,7 @@ def _backward_ops(program: Program, ops: Sequence[Op], found: Activity, primitiv
 
 def _backward(program: Program, region: Region, found: Activity, primitives: Primitives) -> bool:
     size = len(found.useful)
-    found.useful.update(v for v, c in exits(program, region) if c in found.useful and carries_gradient(v.type))
+    found.useful.update(v for v, c in exits(program, region) if c in found.useful and carries_gradient(c.type))
     _backward_ops(program, region.ops, found, primitives)
     found.useful.update(c for c, v in region.loads if v in found.useful)
     return len(found.useful) > size

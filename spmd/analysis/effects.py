@@ -12,7 +12,7 @@ from spmd.ops.primitive import Primitive
 
 Primitives = Mapping[str, Primitive]
 
-PURE = frozenset({"const", "load", "length", "column", "isnull", "seqslice"})
+PURE = frozenset({"const", "load", "length", "column", "isnull", "same", "assured", "seqslice"})
 RAISING = frozenset({"item", "nonnull", "guard", "call", "map", "raise"})
 CONTROL = frozenset({"yield", "continue", "break", "return", "unreachable"})
 COSTLY = frozenset({"matmul", "outer", "call", "map", "loop"})
@@ -41,20 +41,17 @@ def block_may_raise(block: Block, primitives: Primitives) -> bool:
 
 
 def leaves(op: Op) -> bool:
-    """Whether control can leave an `if` otherwise than by its arms' yields (break, continue, return, raise)."""
-    for block in op.blocks:
-        for inner in block.walk():
-            if inner.name in ("return", "raise", "unreachable"):
-                return True
-            if inner.name in ("break", "continue") and not _inside_loop(block, inner):
-                return True
+    """Whether control can leave the op's blocks otherwise than by what they yield or by its own loop's break."""
+    return any(_leaves(block, op.name == "loop") for block in op.blocks)
+
+
+def _leaves(block: Block, looping: bool) -> bool:
+    for op in block.ops:
+        if op.name in ("return", "raise", "unreachable") or (op.name in ("break", "continue") and not looping):
+            return True
+        if any(_leaves(inner, looping or op.name == "loop") for inner in op.blocks):
+            return True
     return False
-
-
-def _inside_loop(block: Block, terminator: Op) -> bool:
-    """Whether the terminator belongs to a loop inside the block."""
-    return any(op.name == "loop" and any(inner is terminator for b in op.blocks for inner in b.walk())
-               for op in block.walk())
 
 
 def removable(op: Op, primitives: Primitives) -> bool:

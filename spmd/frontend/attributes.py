@@ -100,10 +100,11 @@ def _size(low: Lowering, thing: Leaf) -> Abstract:
 def present(low: Lowering, thing: Node, name: str) -> Value:
     """The row of an object that is not None; the example in which it is None raises AttributeError."""
     if low.is_nonnull(thing):
-        return thing.value
+        return low.assured(thing.value)
     error = (AttributeError, (f"'NoneType' object has no attribute '{name}'",))
     value = low.b.insert("nonnull", [thing.value], [Ref(thing.table)], {"error": error}).result
     low.scope.facts = low.scope.facts.both(Facts(frozenset({thing.value})))
+    low.scope.loads[(thing.value, -1)] = value
     return value
 
 

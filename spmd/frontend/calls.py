@@ -15,7 +15,7 @@ import gast
 import numpy as np
 
 from spmd.errors import TypeMismatch, UnsupportedAttribute, UnsupportedFunction, UnsupportedType
-from spmd.frontend.attributes import class_attribute, node_field, node_tag
+from spmd.frontend.attributes import class_attribute, node_field, node_tag, present
 from spmd.frontend.expressions import Condition, expression, tag_test
 from spmd.frontend.iterables import make_enumerate, make_range, make_reversed, make_zip
 from spmd.frontend.lowering import Lowering
@@ -303,7 +303,7 @@ def _dispatched(
 ) -> Abstract:
     """A method that differs between the classes that an object may be of."""
     layout = low.sp.layouts[owner.table]
-    tag, classes = node_tag(low, owner, owner.value)
+    tag, classes = node_tag(low, owner, present(low, owner, name))
     first = min(classes)
     if tag is None or len(classes) == 1:
         found = class_attribute(low, owner, layout.classes[first][0], name, node)
@@ -365,7 +365,7 @@ def instance_of(low: Lowering, thing: Abstract, classes: tuple[type, ...], node:
 def _node_instance(low: Lowering, thing: Node, classes: tuple[type, ...]) -> Condition:
     layout = low.sp.layouts[thing.table]
     if low.is_nonnull(thing):
-        tag, left = node_tag(low, thing, thing.value)
+        tag, left = node_tag(low, thing, low.assured(thing.value))
         wanted = frozenset(k for k in left if issubclass(layout.classes[k][0], classes))
         if tag is None:
             return Condition(Const(bool(wanted)))

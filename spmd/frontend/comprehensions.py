@@ -21,7 +21,7 @@ from spmd.frontend.read import read
 from spmd.frontend.runs import as_column
 from spmd.frontend.specialise import Spec
 from spmd.frontend.statements import bind
-from spmd.frontend.values import Abstract, Const, Iterable, Leaf, Node, Run, Struct, describe, list_of
+from spmd.frontend.values import UNBOUND, Abstract, Const, Iterable, Leaf, Node, Run, Struct, describe, list_of
 from spmd.ir.core import Function, Op, Value
 from spmd.ir.types import Num, Ref, Seq
 
@@ -85,10 +85,6 @@ def mapped(
     shape = tuple((kind, type_) for _, kind, type_ in sources)
     spec = low.sp.specialise(low.definition, (identity, shape), args, low, span, lower, title, plain=True)
     low.b.span = span
-    if spec.result is None or spec.function is None:
-        from spmd.frontend.lowering import Dead
-
-        raise Dead
     inputs = set(low.sp.module.inputs)
     same = [v for thing in captured.values() for v in thing.leaves() if v not in inputs]
     count = low.b.emit("cast", low.value(things.count), dtype="int64", python=False)
@@ -103,15 +99,16 @@ def _placeholder(type_: Any) -> Abstract:
 
 
 def _emit(low: Lowering, spec: Spec, count: Value, operands: list[Value], each: list[str]) -> Run:
-    function, result = spec.function, spec.result
-    assert function is not None and result is not None
-    picked = _only_picks(function)
-    if picked is not None and each and isinstance(operands[0].type, Seq):
-        return Run(operands[0], result, picked)
-    name = spec.name
-    direct = _only_calls(function, operands, each)
-    if direct is not None:
-        name, operands, each = direct
+    name, function, result = spec.name, spec.function, spec.result
+    if function is not None and result is not None:
+        picked = _only_picks(function)
+        if picked is not None and each and isinstance(operands[0].type, Seq):
+            return Run(operands[0], result, picked)
+        direct = _only_calls(function, operands, each)
+        if direct is not None:
+            name, operands, each = direct
+    elif result is None:  # no item is known yet, or none ever comes to be: what needs one does not go on
+        result = UNBOUND
     attrs = {"function": name, "each": tuple(each)}
     value = low.b.insert("map", [count, *operands], [Seq("@" + name)], attrs).result
     return Run(value, result, tuple(range(len(list(result.leaves())))))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from spmd.frontend.values import NONE, TAG, Abstract, Choice, Const, Leaf, Method, Node, Run, Static, Struct, is_number
+from spmd.frontend.values import NONE, TAG, UNBOUND, Abstract, Choice, Const, Leaf, Method, Node, Run, Static, Struct, is_number
 from spmd.ir.build import Builder, constant_type
 from spmd.ir.core import Value
 from spmd.ir.types import TEXT, Num, Ref, Seq, Type
@@ -69,6 +69,8 @@ def merge(a: Abstract, b: Abstract) -> Abstract | None:
         joined = join_types(a.value.type, b.value.type)
         return None if joined is None else Node(Value(joined))
     if isinstance(a, Run) and isinstance(b, Run):
+        if a.value.type == b.value.type and UNBOUND in (a.item, b.item):
+            return b if a.item is UNBOUND else a
         return a if a.key() == b.key() else None
     if isinstance(a, Struct) and isinstance(b, Struct):
         return _merge_structs(a, b)

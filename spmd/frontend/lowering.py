@@ -18,7 +18,7 @@ from spmd.frontend.scope import NO_FACTS, Facts, Scope
 from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node, Struct, describe
 from spmd.ir.build import Builder
 from spmd.ir.core import Block, Value
-from spmd.ir.types import BOOL, Num
+from spmd.ir.types import Num, Ref
 from spmd.ops.primitive import Refusal
 from spmd.spans import Span
 
@@ -122,6 +122,15 @@ class Lowering:
 
     def is_nonnull(self, node: Node) -> bool:
         return not node.nullable or node.value in self.scope.facts.nonnull
+
+    def assured(self, value: Value) -> Value:
+        """A row that the facts say is not None, as one that cannot be."""
+        if not isinstance(value.type, Ref) or not value.type.nullable or value not in self.scope.facts.nonnull:
+            return value
+        key = (value, -1)
+        if key not in self.scope.loads:
+            self.scope.loads[key] = self.b.insert("assured", [value], [Ref(value.type.table)]).result
+        return self.scope.loads[key]
 
     # ------------------------------------------------------------------------------------------ branches
     def arm(self, facts: Facts, run: Callable[[], Abstract | None]) -> tuple[Pending, bool]:
@@ -266,5 +275,3 @@ def struct_or_none(thing: Abstract) -> Struct | None:
     """The thing if it is a container of fixed structure."""
     return thing if isinstance(thing, Struct) else None
 
-
-TRUE = BOOL

@@ -13,8 +13,8 @@ import numpy as np
 
 from spmd.errors import UnsupportedType
 from spmd.frontend.expressions import guard
-from spmd.frontend.lowering import Lowering
-from spmd.frontend.values import Abstract, Const, Leaf, Run, describe
+from spmd.frontend.lowering import Dead, Lowering
+from spmd.frontend.values import UNBOUND, Abstract, Const, Leaf, Run, describe
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num
 
@@ -23,6 +23,8 @@ Rule = Callable[[Lowering, list[Abstract], dict[str, Abstract], Any], Abstract]
 
 def as_column(low: Lowering, run: Run, node: Any) -> Value:
     """The items of a list as rows of one array."""
+    if run.item is UNBOUND:
+        raise Dead
     if not isinstance(run.item, Leaf) or not run.item.type.static or run.item.type.text:
         raise low.error(UnsupportedType, f"a list of {describe(run.item)} cannot become an array in lanes", node,
                         "its items must be numbers, or arrays of one shape.")
@@ -94,10 +96,11 @@ def _sum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node:
     from spmd.ops import operators
 
     run = args[0]
-    assert isinstance(run, Run) and isinstance(run.item, Leaf)
+    assert isinstance(run, Run)
     start = args[1] if len(args) > 1 else kwargs.get("start", Const(0))
     column = as_column(low, run, node)
     total = low.attempt(lambda: low.b.emit("sum", column, axes=(0,), keepdims=False), node)
+    assert isinstance(run.item, Leaf)
     if run.item.type.python:
         item = run.item.type
         dtype = "int64" if item.dtype == "bool" else item.dtype

@@ -73,6 +73,7 @@ class Specialiser:
         self.layouts = captures.layouts
         self.lowerings: list[Lowering] = []
         self._names: set[str] = set()
+        self._checked: set[Definition] = set()
 
     # ------------------------------------------------------------------------------------------ asking
     def chain(self) -> tuple[tuple[str, Span], ...]:
@@ -90,10 +91,10 @@ class Specialiser:
     def call(self, low: Lowering | None, function: Any, args: dict[str, Abstract], span: Span | None) -> Abstract:
         """The result of calling a Python function; emits the call. Raises Dead if no result is known yet."""
         definition = read(function)
-        inspect(definition)
+        self.check(definition)
         if is_recursive(function):
             args = {name: widen_numbers(low, thing) for name, thing in args.items()}
-        spec = self.specialise(definition, ("function", function), args, low, span, _lower_definition)
+        spec = self.specialise(definition, ("function", function), args, low, span, self.lower_definition)
         return self.emit_call(low, spec, args)
 
     def specialise(
@@ -147,7 +148,7 @@ class Specialiser:
         if low is None:
             return spec.result
         inputs = set(self.module.inputs)
-        operands = [v for thing in args.values() for v in thing.leaves() if v not in inputs]
+        operands = [low.assured(v) for thing in args.values() for v in thing.leaves() if v not in inputs]
         own = [v for v in spec.result.leaves() if v not in inputs]
         op = low.b.insert("call", operands, [v.type for v in own], {"function": spec.name})
         renamed = dict(zip(own, op.results))
@@ -239,6 +240,21 @@ class Specialiser:
                 low.b.insert("return", [v for v, keep in zip(values, kept) if keep], ())
         return [v.type for v in result.leaves() if v not in inputs]
 
+    def check(self, definition: Definition) -> None:
+        """The fence, once for each function."""
+        if definition not in self._checked:
+            inspect(definition)
+            self._checked.add(definition)
+
+    @staticmethod
+    def lower_definition(low: Lowering) -> None:
+        """The body of a function; falling off its end returns None."""
+        from spmd.frontend.statements import block
+
+        block(low, low.definition.body)
+        low.returns.append(Pending(low.b.block, low.scope, low.b.span, NONE))
+        low.ended.add(low.b.block)
+
     # ------------------------------------------------------------------------------------------ complaints
     def refusal_of(self, problem: Exception, low: Lowering, node: Any) -> SpmdError:
         """A complaint of NumPy's or a type rule's as a refusal at this place."""
@@ -282,12 +298,3 @@ def _same_inputs(thing: Abstract, joined: Abstract, inputs: set[Value]) -> bool:
     if thing.key() != joined.key():
         return not any(v in inputs for v in joined.leaves())
     return all(v is w for v, w in zip(joined.leaves(), thing.leaves()) if v in inputs)
-
-
-def _lower_definition(low: Lowering) -> None:
-    """The body of a function; falling off its end returns None."""
-    from spmd.frontend.statements import block
-
-    block(low, low.definition.body)
-    low.returns.append(Pending(low.b.block, low.scope, low.b.span, NONE))
-    low.ended.add(low.b.block)

@@ -11,8 +11,8 @@ from typing import Any
 import gast
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedType
-from spmd.frontend.lowering import Lowering
-from spmd.frontend.values import Abstract, Choice, Const, Leaf, Run, Struct, describe, list_of, tuple_of
+from spmd.frontend.lowering import Dead, Lowering
+from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Run, Struct, describe, list_of, tuple_of
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref, Seq
 
@@ -128,6 +128,8 @@ def run_item(low: Lowering, run: Run, index: Value) -> Abstract:
 
 def load_item(low: Lowering, run: Run, ref: Value) -> Abstract:
     """The item in a row of the run's table."""
+    if run.item is UNBOUND:
+        raise Dead
     leaves = list(run.item.leaves())
     values = [load(low, ref, run.table, k, v.type) for k, v in zip(run.fields, leaves)]
     return run.item.replace(iter(values))

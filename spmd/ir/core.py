@@ -12,14 +12,17 @@ Structural ops (all others are primitives of `spmd.ops`):
   length    seq                                         -> int
   column    seq        attrs table, field               -> Num[?, ...]: that field of all rows of the run
   isnull    ref                                         -> bool
+  same      ref, ref                                    -> bool: one and the same row
+  assured   ref                                         -> Ref that is not nullable, where a test has shown it
   nonnull   ref        attrs error                      -> Ref that is not nullable; raises AttributeError/TypeError
   seqslice  seq, int lo, int hi  (already clipped)      -> Seq: rows lo..hi-1 of the run
   if        cond       blocks (then, else)              -> what the arms yield
   loop      inits...   blocks (body,)                   -> what `break` gives; body args are the carried values
   call      args...    attrs function                   -> the callee's results
   map       count, args...  attrs function, each        -> Seq of the callee's frames ('@function'), `count` rows;
-            each[k] in ('each', 'same', 'index'): parameter k is the element (Ref of a Seq operand, or the k-th row of
-            an array operand), the operand itself, or the element's number (its operand is `count`)
+            each[k] is 'each' (parameter k is the element: Ref of a Seq operand, or a row of an array operand),
+            'field:n' (field n of the element of a Seq operand), 'same' (the operand itself) or 'index' (the element's
+            number; its operand is `count`)
   guard     cond       attrs error                      -> no result; raises `error` where cond is false
 
 Terminators: yield values | continue values | break values | return values | raise (attrs error) | unreachable.
@@ -38,7 +41,10 @@ from spmd.source import Span
 
 TERMINATORS = frozenset({"yield", "continue", "break", "return", "raise", "unreachable"})
 STRUCTURAL = frozenset(
-    {"const", "load", "item", "length", "column", "isnull", "nonnull", "seqslice", "if", "loop", "call", "map", "guard"}
+    {
+        "const", "load", "item", "length", "column", "isnull", "same", "assured", "nonnull", "seqslice", "if", "loop",
+        "call", "map", "guard",
+    }
 )
 
 _ids = itertools.count()

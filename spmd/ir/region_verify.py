@@ -16,8 +16,8 @@ from spmd.ir.core import STRUCTURAL, Op, Value
 from spmd.ir.printer import op_text
 from spmd.ir.region import Add, AdjointRegion, Branch, Fork, FunctionRegions, Jump, Leave, Program, Region, Site
 from spmd.ir.structural import check as check_structural
-from spmd.ir.structural import map_arguments
-from spmd.ir.types import Num, Ref, Seq, Type
+from spmd.ir.structural import map_arguments, ruled_types
+from spmd.ir.types import Num, Ref, Seq, Type, fits
 
 
 class ProgramView:
@@ -105,7 +105,7 @@ class _Checker:
                 self.fail(problem, op)
         elif self.rule is not None:
             try:
-                types = tuple(self.rule(op.name, [v.type for v in op.operands], op.attrs))
+                types = tuple(self.rule(op.name, ruled_types(op), op.attrs))
             except Exception as error:
                 self.fail(f"the type rule refuses it: {error}", op)
             if types != tuple(v.type for v in op.results):
@@ -115,7 +115,7 @@ class _Checker:
         for value in values:
             if value not in scope:
                 self.fail(f"{value} is not there")
-        if [v.type for v in values] != list(types):
+        if len(values) != len(types) or not all(fits(v.type, t) for v, t in zip(values, types)):
             self.fail(f"{list(values)} should have types ({', '.join(map(str, types))})")
 
     def exit(self, function: FunctionRegions, region: Region, scope: set[Value]) -> None:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from spmd.ir.build import constant_type
 from spmd.ir.core import Op, Value
-from spmd.ir.types import BOOL, INT, Num, Ref, Seq, Type
+from spmd.ir.types import BOOL, INT, Num, Ref, Seq, Type, fits
 
 
 class Signatures(Protocol):
@@ -98,6 +98,17 @@ def _nonnull(op: Op, around: Signatures) -> str:
     return _gives(op, Ref(ref.table))
 
 
+def _assured(op: Op, around: Signatures) -> str:
+    (ref,) = _types(op.operands)
+    return _gives(op, Ref(ref.table)) if isinstance(ref, Ref) else "it takes a ref"
+
+
+def _same(op: Op, around: Signatures) -> str:
+    one, other = _types(op.operands)
+    alike = isinstance(one, Ref) and isinstance(other, Ref) and one.table == other.table
+    return _gives(op, BOOL) if alike else "it takes two refs of one table"
+
+
 def _seqslice(op: Op, around: Signatures) -> str:
     seq, lo, hi = _types(op.operands)
     if not isinstance(seq, Seq) or not _integer(lo) or not _integer(hi):
@@ -116,7 +127,8 @@ def _call(op: Op, around: Signatures) -> str:
     signature = around.signature(op.attrs["function"])
     if signature is None:
         return f"there is no function {op.attrs['function']}"
-    if _types(op.operands) != signature[0]:
+    given = _types(op.operands)
+    if len(given) != len(signature[0]) or not all(map(fits, given, signature[0])):
         return f"arguments should be ({', '.join(map(str, signature[0]))})"
     return _gives(op, *signature[1])
 
@@ -136,15 +148,21 @@ def map_arguments(operands: Sequence[Type], function: str, each: Sequence[str], 
     if len(operands) != len(each) + 1 or len(each) != len(signature[0]):
         return "it takes the count and one argument per parameter"
     for number, (word, argument, param) in enumerate(zip(each, operands[1:], signature[0])):
-        if parameter_of(word, argument) != param:
+        given = parameter_of(word, argument, around)
+        if given is None or not fits(given, param):
             return f"argument {number} ({word} of {argument}) does not give a {param}"
     return ""
 
 
-def parameter_of(word: str, argument: Type) -> Type | None:
-    """The type that a callee's parameter has if its argument is given so; None where that cannot be."""
+def parameter_of(word: str, argument: Type, around: Signatures) -> Type | None:
+    """The type that a callee's parameter has if its argument is given so; None where that cannot be.
+
+    'field:K' of a run gives element i the field K of row i of the run.
+    """
     if word == "same":
         return argument
+    if word.startswith("field:"):
+        return around.fields(argument.table)[int(word[6:])] if isinstance(argument, Seq) else None
     if word == "index":
         return argument if _integer(argument) else None
     if word != "each":
@@ -164,9 +182,16 @@ CHECKS: dict[str, Callable[[Op, Signatures], str]] = {
     "column": _column,
     "isnull": _isnull,
     "nonnull": _nonnull,
+    "assured": _assured,
+    "same": _same,
     "seqslice": _seqslice,
     "guard": _guard,
     "call": _call,
     "map": _map,
 }
 
+
+def ruled_types(op: Op) -> list[Type]:
+    """Operand types for the type rule: a row that is never None counts as one that may be where the result may."""
+    nullable = any(isinstance(v.type, Ref) and v.type.nullable for v in op.results)
+    return [Ref(v.type.table, True) if nullable and isinstance(v.type, Ref) else v.type for v in op.operands]

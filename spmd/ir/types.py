@@ -106,6 +106,12 @@ TEXT = Num("int64", text=True)
 NPBOOL = Num("bool")
 
 
+def fits(given: Type, wanted: Type) -> bool:
+    """Whether a value of type `given` may stand where `wanted` is: the same type, or a row that is never None where
+    one that may be is expected."""
+    return given == wanted or isinstance(given, Ref) and wanted == Ref(given.table, True)
+
+
 def carries_gradient(type_: Type) -> bool:
     """Whether a value of this type can have a cotangent (float leaves only)."""
     return isinstance(type_, Num) and type_.floating

@@ -15,7 +15,8 @@ from spmd.ir.build import TypeRule
 from spmd.ir.core import STRUCTURAL, TERMINATORS, Block, Function, Module, Op, Table, Value
 from spmd.ir.printer import op_text
 from spmd.ir.structural import check as check_structural
-from spmd.ir.types import Num, Ref, Seq, Type
+from spmd.ir.structural import ruled_types
+from spmd.ir.types import Num, Ref, Seq, Type, fits
 
 
 def broken(what: str, op: Op | None = None, where: str = "") -> NoReturn:
@@ -129,7 +130,7 @@ class Verifier:
         if self.rule is None:
             return
         try:
-            types = tuple(self.rule(op.name, [v.type for v in op.operands], op.attrs))
+            types = tuple(self.rule(op.name, ruled_types(op), op.attrs))
         except Exception as error:
             self.fail(f"the type rule refuses it: {error}", op)
         if types != tuple(v.type for v in op.results):
@@ -173,7 +174,7 @@ class Verifier:
             self.match(op.operands, [v.type for v in frame.loop.blocks[0].args], op)
 
     def match(self, values: Sequence[Value], types: Sequence[Type], op: Op) -> None:
-        if [v.type for v in values] != list(types):
+        if len(values) != len(types) or not all(fits(v.type, t) for v, t in zip(values, types)):
             self.fail(f"its operands should have types ({', '.join(map(str, types))})", op)
 
 

@@ -19,7 +19,7 @@ from spmd.ops.calculus import num
 from spmd.ops.checked import fits
 from spmd.ops.faults import checked
 from spmd.ops.inference import numbers
-from spmd.ops.primitive import Primitive, Site
+from spmd.ops.primitive import Primitive, Samples, Site
 
 
 def _infer(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
@@ -76,12 +76,13 @@ def _adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
     return (b.emit("cast", ct, dtype=source.dtype, python=False),)
 
 
-SAMPLES = (
+SAMPLES: Samples = (
     ((np.array([1.5, -2.5, 0.0]),), {"dtype": "float32", "python": False}),
     ((np.array([1.5, -2.5, 0.0]),), {"dtype": "int32", "python": False}),
     ((np.array([1.5, -2.5, 0.0]),), {"dtype": "bool", "python": False}),
     ((np.array([1, 0, -3]),), {"dtype": "float64", "python": False}),
     ((np.float32(1.1),), {"dtype": "float64", "python": True}),
+    ((np.float64(1.25),), {"dtype": "float64", "python": True}),
     ((np.int32(-4),), {"dtype": "int64", "python": True}),
     ((np.uint64(2**63),), {"dtype": "int64", "python": True}),
     ((1.25,), {"dtype": "float32", "python": False}),

@@ -15,9 +15,9 @@ from spmd.ops import checked as python
 from spmd.ops.checked import fits, plain
 from spmd.ops.elementwise import raises_on_python, rows_of
 from spmd.ops.inference import elementwise
-from spmd.ops.primitive import Primitive
+from spmd.ops.primitive import Primitive, Samples
 
-PAIRS = (
+PAIRS: Samples = (
     ((np.array([1.0, np.nan, -2.0]), np.array([1.0, 2.0, np.inf])), {}),
     ((np.float64(2.0), np.float64(2.0)), {}),
     ((np.int32(3), np.int32(-4)), {}),
@@ -26,14 +26,19 @@ PAIRS = (
     ((1.5, 1.0), {}),
     ((True, False), {}),
 )
-BOOLS = (
+BOOLS: Samples = (
     ((np.array([True, True, False, False]), np.array([True, False, True, False])), {}),
     ((np.True_, np.False_), {}),
     ((True, True), {}),
     ((True, False), {}),
 )
-INTS = (((np.array([12, -7]), np.array([10, 3])), {}), ((np.int32(6), np.int32(3)), {}), ((6, 3), {}), ((-5, 1), {}))
-SHIFTS = (
+INTS: Samples = (
+    ((np.array([12, -7]), np.array([10, 3])), {}),
+    ((np.int32(6), np.int32(3)), {}),
+    ((6, 3), {}),
+    ((-5, 1), {}),
+)
+SHIFTS: Samples = (
     ((np.array([12, -7]), np.array([2, 1])), {}),
     ((6, 3), {}),
     ((6, -3), {}),
@@ -41,7 +46,7 @@ SHIFTS = (
     ((1, 70), {}),
     ((0, 70), {}),
 )
-FLOATS = (((np.array([1.0, np.nan, np.inf, -np.inf]),), {}), ((np.float64(np.nan),), {}), ((1.5,), {}))
+FLOATS: Samples = (((np.array([1.0, np.nan, np.inf, -np.inf]),), {}), ((np.float64(np.nan),), {}), ((1.5,), {}))
 
 
 def kept(ufunc: Callable[..., Any]) -> Callable[..., Any]:

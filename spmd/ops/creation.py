@@ -14,11 +14,11 @@ import numpy as np
 from spmd.ir.build import Builder
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num, Shape, Type
+from spmd.ops.broadcasting import sizes_operand, target, target_dims
 from spmd.ops.calculus import lift, num
 from spmd.ops.faults import blame, row_count
 from spmd.ops.inference import numbers
 from spmd.ops.primitive import Faults, Primitive, Site
-from spmd.ops.shaping import sizes_operand, target, target_dims
 
 
 def _filled(name: str, value: Type, shape: Shape) -> Num:
@@ -40,7 +40,7 @@ def _infer_fill_to(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
 
 
 def _fill(value: Any, shape: Shape) -> Any:
-    return np.full(shape, value)[()]
+    return np.full(target(shape, None), value)[()]
 
 
 def _fill_to(value: Any, dims: Any, shape: Shape) -> Any:
@@ -85,7 +85,9 @@ def _infer_arange(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
 
 
 def _arange(start: Any, stop: Any, step: Any, dtype: str, exact: bool = False) -> Any:
-    return np.arange(start, stop, step, dtype)
+    """Bounds are Python numbers here, so that a step of 0 raises what it raises in Python's range of numbers."""
+    bounds: Any = [np.asarray(x).item() for x in (start, stop, step)]
+    return np.arange(*bounds, dtype=np.dtype(dtype))
 
 
 def _rows_arange(site: Site) -> Callable[..., Any]:
@@ -95,11 +97,11 @@ def _rows_arange(site: Site) -> Callable[..., Any]:
         count = row_count(site, (start, stop, step))
         if not count:
             return np.zeros((0, 0), site.attrs["dtype"])
-        bounds = [np.asarray(x).reshape(-1)[0].item() for x in (start, stop, step)]
+        bounds: Any = [np.asarray(x).reshape(-1)[0].item() for x in (start, stop, step)]
         if faults is not None and not bounds[2]:
             blame(faults, True, site, _arange, (start, stop, step))
             return np.zeros((count, 0), site.attrs["dtype"])
-        numbers_ = np.arange(*bounds, site.attrs["dtype"])
+        numbers_ = np.arange(*bounds, dtype=np.dtype(site.attrs["dtype"]))
         return np.broadcast_to(numbers_, (count, len(numbers_)))
 
     return run
@@ -143,7 +145,7 @@ CREATION: tuple[Primitive, ...] = (
         raises=lambda types, attrs: not attrs.get("exact", False), sizes=lambda types, attrs: (0, 1, 2),
         samples=(
             ((0, 5, 1), {"dtype": "int64"}), ((0, 5, 0), {"dtype": "int64"}),
-            ((0.5, 2.0, 0.25), {"dtype": "float64"}),
+            ((0.5, 2.1, 0.25), {"dtype": "float64"}),
         ),
     ),
 )

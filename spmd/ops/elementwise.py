@@ -6,6 +6,7 @@ operator. Rounding, sign and comparison-like ops have no derivative; ties follow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,26 +20,26 @@ from spmd.ops.calculus import constant, masked, quotient, rule, scaled, strong, 
 from spmd.ops.checked import fits, plain
 from spmd.ops.faults import checked
 from spmd.ops.inference import alike, elementwise, numbers
-from spmd.ops.primitive import Primitive, Site
+from spmd.ops.primitive import Primitive, Samples, Site
 
 Compute = Callable[..., tuple[Any, Any]]
 
-FLOAT_PAIRS = (
+FLOAT_PAIRS: Samples = (
     ((np.array([1.5, -2.0, 0.25]), np.array([0.5, 3.0, -4.0])), {}),
     ((np.float64(-1.25), np.float64(2.5)), {}),
     ((2.5, -0.75), {}),
     ((-3.5, 2.0), {}),
 )
-INT_PAIRS = (
+INT_PAIRS: Samples = (
     ((np.array([7, -7, 5]), np.array([2, 3, -4])), {}),
     ((np.int32(9), np.int32(-4)), {}),
     ((7, -2), {}),
     ((-9, 4), {}),
 )
-HUGE_PAIRS = (((2**62, 2**62 - 1), {}), ((2**63 - 1, 2**63 - 1), {}), ((-(2**63), -1), {}), ((3, 4), {}))
-ZERO_DIVISORS = (((1.0, 0.0), {}), ((0.0, 0.0), {}), ((4.0, 2.0), {}), ((-4.0, 3.0), {}))
-ZERO_INTEGERS = (((1, 0), {}), ((-(2**63), -1), {}), ((4, 2), {}), ((-7, 2), {}))
-ONE_ARRAY = (((np.array([1.5, -2.5, 0.25, -0.75]),), {}), ((np.float64(-1.25),), {}))
+HUGE_PAIRS: Samples = (((2**62, 2**62 - 1), {}), ((2**63 - 1, 2**63 - 1), {}), ((-(2**63), -1), {}), ((3, 4), {}))
+ZERO_DIVISORS: Samples = (((1.0, 0.0), {}), ((0.0, 0.0), {}), ((4.0, 2.0), {}), ((-4.0, 3.0), {}))
+ZERO_INTEGERS: Samples = (((1, 0), {}), ((-(2**63), -1), {}), ((4, 2), {}), ((-7, 2), {}))
+ONE_ARRAY: Samples = (((np.array([1.5, -2.5, 0.25, -0.75]),), {}), ((np.float64(-1.25),), {}))
 
 
 def raises_on_python(kinds: str) -> Callable[[Sequence[Type], dict[str, Any]], bool]:
@@ -223,13 +224,13 @@ WHERE = Primitive(
     "where", _infer_where, _select, _rows_where, rule(_where), chain="where", samples=_where_samples()
 )
 
-ROUND = (((np.array([1.5, -2.5, 0.25, -0.75]),), {}), ((np.float64(2.5),), {}), ((-3.5,), {}))
-TIES = (
+ROUND: Samples = (((np.array([1.5, -2.5, 0.25, -0.75]),), {}), ((np.float64(2.5),), {}), ((-3.5,), {}))
+TIES: Samples = (
     ((np.array([1.0, 2.0, np.nan]), np.array([1.0, -2.0, 0.0])), {}),
     ((np.float64(3.0), np.float64(4.0)), {}),
     ((np.int64(3), np.int64(-4)), {}),
 )
-POWERS = (
+POWERS: Samples = (
     ((np.array([1.5, 2.0, 0.0, -2.0]), np.array([2.0, -0.5, 2.5, 3.0])), {}),
     ((np.float64(0.0), np.float64(0.0)), {}),
     ((2.5, 1.5), {}),
@@ -256,10 +257,13 @@ def _rows_pow(site: Site) -> Callable[..., Any]:
 def _pow_integer_rows(a: Any, b: Any) -> tuple[Any, Any]:
     result, bad = python.pow_integer(a, b)
     bad = np.broadcast_to(bad, result.shape)
-    return result, bad.reshape(len(bad), -1).any(1)
+    return result, bad.any(tuple(range(1, bad.ndim)))
 
 
-def _power(x: Any, c: Any) -> Any:
+def _power(x: Any, c: Any, domain: bool = False) -> Any:
+    """x ** c; `domain` asks for math.pow, whose errors differ."""
+    if domain:
+        return math.pow(x, c)
     return _python_power(x, c) if plain(x) else np.power(x, c)
 
 

@@ -7,6 +7,7 @@ adds in place into the cotangent: no cotangent of the array's size arises.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,11 +16,11 @@ import numpy as np
 from spmd.ir.build import Builder
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num, Shape, Type
+from spmd.ops.broadcasting import target, target_dims
 from spmd.ops.calculus import num, sizes_of
 from spmd.ops.faults import blame, row_count
 from spmd.ops.inference import integer, numbers
 from spmd.ops.primitive import Faults, Primitive, Site
-from spmd.ops.shaping import target, target_dims
 
 X = np.arange(1.0, 13.0).reshape(3, 4) ** 1.5
 V = np.array([1.5, -2.0, 3.5, 0.25])
@@ -30,13 +31,21 @@ def _inexact(types: Sequence[Type], attrs: dict[str, Any]) -> bool:
 
 
 def wrapped(index: Any, size: int) -> tuple[Any, Any]:
-    """(index from 0, rows that are out of range); those get index 0."""
+    """(index from 0, rows that are out of range or None); those get index 0."""
     index = np.asarray(index)
     if index.dtype == np.uint64:
         index = np.minimum(index, np.uint64(2**62))
     index = index.astype(np.int64, copy=False)
+    if (index.view(np.uint64) < size).all():  # seen as unsigned, a negative number is a huge one
+        return index, None
     bad = (index < -size) | (index >= size)
     return np.where(bad, 0, np.where(index < 0, index + size, index)), bad
+
+
+def any_bad(found: Sequence[Any]) -> Any:
+    """Where any of several indices is out of range; None if nowhere."""
+    bad = [b for b in found if b is not None]
+    return functools.reduce(np.logical_or, bad) if bad else None
 
 
 # --------------------------------------------------------------------------------------------------------- index
@@ -66,13 +75,14 @@ def _rows_index(site: Site) -> Callable[..., Any]:
         sizes = x.shape[lead : lead + count]
         found = [wrapped(i, n) for i, n in zip(ids, sizes)]
         if faults is not None:
-            bad = found[0][1] if count == 1 else np.logical_or.reduce(np.broadcast_arrays(*[f[1] for f in found]))
-            blame(faults, bad, site, _index, (x, *ids))
+            bad = any_bad([f[1] for f in found])
+            if bad is not None:
+                blame(faults, bad, site, _index, (x, *ids))
         if 0 in sizes:
             return np.zeros((row_count(site, (x, *ids)), *x.shape[lead + count :]), x.dtype)
         at = [f[0] for f in found]
         if not first:
-            return np.take(x, at[0], axis=0) if count == 1 else x[tuple(at)]
+            return x.take(at[0], 0) if count == 1 else x[tuple(at)]
         if not indexed:
             return x[(slice(None), *[int(i) for i in at])]
         return x[(np.arange(len(x)), *at)]
@@ -154,8 +164,8 @@ def _rows_take(site: Site) -> Callable[..., Any]:
     def run(x: Any, idx: Any, faults: Faults | None = None) -> Any:
         size = x.shape[axis + 1] if first else x.shape[axis]
         at, bad = wrapped(idx, size)
-        if faults is not None:
-            outside = bad.reshape(len(bad), -1).any(1) if second and len(bad) else bad.any()
+        if faults is not None and bad is not None:
+            outside = bad.any(tuple(range(1, bad.ndim))) if second else bad.any()
             blame(faults, outside, site, _take, (x, idx))
         if not size:
             shape = x.shape[1:] if first else x.shape

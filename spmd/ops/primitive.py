@@ -20,6 +20,7 @@ from spmd.ir.types import Num, Type
 TypeRule = Callable[[Sequence[Type], dict[str, Any]], Type]
 AdjointRule = Callable[[Builder, Op, Value], Sequence["Value | None"]]
 RowsRule = Callable[["Site"], Callable[..., Any]]
+Samples = tuple[tuple[tuple[Any, ...], dict[str, Any]], ...]
 
 
 class Refusal(Exception):
@@ -91,4 +92,4 @@ class Primitive:
     raises: Callable[[Sequence[Type], dict[str, Any]], bool] = field(default=lambda types, attrs: False)
     chain: str = ""
     sizes: Callable[[Sequence[Type], dict[str, Any]], tuple[int, ...]] = field(default=lambda types, attrs: ())
-    samples: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = ()
+    samples: Samples = ()

@@ -18,15 +18,15 @@ from spmd.ir.types import Num, Type
 from spmd.ops.calculus import constant, masked, num, restored, strong
 from spmd.ops.faults import blame
 from spmd.ops.inference import numbers, reduced
-from spmd.ops.primitive import AdjointRule, Faults, Primitive, Refusal, Site
+from spmd.ops.primitive import AdjointRule, Faults, Primitive, Refusal, Samples, Site
 
 X = np.array([[1.5, -2.0, 0.25], [3.0, 0.5, -1.0]])
 TIED = np.array([[2.0, 1.0, 2.0], [2.0, 0.0, 1.0]])
 ATTRS = tuple({"axes": axes, "keepdims": keep} for axes in ((0,), (1,), (0, 1)) for keep in (False, True))
-SAMPLES = tuple(((x,), attrs) for attrs in ATTRS for x in (X, TIED))
-ZEROS = tuple(((np.array(x),), {"axes": (0,), "keepdims": False}) for x in ([2.0, 0.0, 3.0], [0.0, 0.0, 4.0]))
-INTS = (((np.array([[3, -1], [2, 5]]),), {"axes": (1,), "keepdims": False}),)
-EMPTY = (((np.zeros((0,)),), {"axes": (0,), "keepdims": False}),)
+SAMPLES: Samples = tuple(((x,), attrs) for attrs in ATTRS for x in (X, TIED))
+ZEROS: Samples = tuple(((np.array(x),), {"axes": (0,), "keepdims": False}) for x in ([2.0, 0.0, 3.0], [0.0, 0.0, 4.0]))
+INTS: Samples = (((np.array([[3, -1], [2, 5]]),), {"axes": (1,), "keepdims": False}),)
+EMPTY: Samples = (((np.zeros((0,)),), {"axes": (0,), "keepdims": False}),)
 
 
 def _infer(name: str, kinds: str, result: str) -> Callable[[Sequence[Type], dict[str, Any]], Num]:

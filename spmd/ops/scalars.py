@@ -18,9 +18,9 @@ from spmd.ops.calculus import masked, rule
 from spmd.ops.checked import fits, to_int
 from spmd.ops.faults import checked
 from spmd.ops.inference import alike, numbers
-from spmd.ops.primitive import Primitive, Site
+from spmd.ops.primitive import Primitive, Samples, Site
 
-PAIRS = (
+PAIRS: Samples = (
     ((1.5, 2.5), {}),
     ((2.5, 2.5), {}),
     ((float("nan"), 1.0), {}),
@@ -29,7 +29,7 @@ PAIRS = (
     ((np.float32(1.0), np.float32(2.0)), {}),
     ((np.float64(2.0), np.float64(-2.0)), {}),
 )
-FLOATS = tuple(((x,), {}) for x in (2.5, -3.5, 1e18, 1e19, float("nan"), float("inf"), -(2.0**63)))
+FLOATS: Samples = tuple(((x,), {}) for x in (2.5, -3.5, 1e18, 1e19, float("nan"), float("inf"), -(2.0**63)))
 
 
 def _infer_int(name: str) -> Callable[[Sequence[Type], dict[str, Any]], Num]:

@@ -15,10 +15,11 @@ import numpy as np
 from spmd.ir.build import Builder
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num, Shape, Type
-from spmd.ops.calculus import num, sizes_of
-from spmd.ops.inference import integer, numbers
-from spmd.ops.primitive import Primitive, Site
-from spmd.ops.shaping import every_row, target, target_dims
+from spmd.ops.broadcasting import target, target_dims
+from spmd.ops.calculus import num, shaped, sizes_of
+from spmd.ops.inference import agree, integer, numbers
+from spmd.ops.primitive import Primitive, Samples, Site
+from spmd.ops.shaping import every_row
 
 Entry = "tuple[int, int, int] | None"
 Index = Sequence["tuple[int, int, int] | None"]
@@ -32,6 +33,8 @@ def python_slice(entry: tuple[int, int, int] | None) -> slice:
     if entry is None:
         return slice(None)
     start, stop, step = entry
+    if not len(range(start, stop, step)):
+        return slice(0, 0, 1)
     return slice(start, None if stop < 0 else stop, step)
 
 
@@ -84,7 +87,8 @@ def _infer_assemble(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
     if len(operands) != len(pieces):
         raise TypeError(f"'assemble' has {len(pieces)} places for {len(operands)} pieces")
     for part, piece in zip(operands, pieces):
-        if part.shape != tuple(extent(entry, size) for entry, size in zip(piece, shape)):
+        wanted = [extent(entry, size) for entry, size in zip(piece, shape)]
+        if part.rank != len(wanted) or not all(agree(m, n) for m, n in zip(part.shape, wanted)):
             raise TypeError(f"'assemble' cannot put {part} at {piece}")
     return Num(operands[0].dtype, shape)
 
@@ -145,16 +149,28 @@ def _rows_assemble(site: Site) -> Callable[..., Any]:
 
 
 def _assemble_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
-    pieces = op.attrs["pieces"]
-    parts: list[Value | None] = [b.emit("slice", ct, index=tuple(piece)) for piece in pieces]
+    cut = [b.emit("slice", ct, index=tuple(piece)) for piece in op.attrs["pieces"]]
+    parts: list[Value | None] = [shaped(b, piece, part) for piece, part in zip(cut, op.operands)]
     return (*parts, *([None] * (len(op.operands) - len(parts))))
 
 
 # ------------------------------------------------------------------------------------------------------ dynslice
+BOTH = (True, True)
+
+
+def _bounds(operands: Sequence[Any], given: tuple[bool, bool]) -> tuple[Any, Any, Sequence[Any]]:
+    """(start, stop, the operands behind them); a bound that is not given is None."""
+    rest = list(operands)
+    start = rest.pop(0) if given[0] else None
+    stop = rest.pop(0) if given[1] else None
+    return start, stop, rest
+
+
 def _infer_dynslice(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
-    x = numbers("dynslice", types, 3)[0]
-    integer("dynslice", types[1])
-    integer("dynslice", types[2])
+    given = attrs.get("given", BOTH)
+    x = numbers("dynslice", types, 1 + sum(given))[0]
+    for type_ in types[1:]:
+        integer("dynslice", type_)
     axis = attrs["axis"]
     if not 0 <= axis < x.rank:
         raise IndexError("too many indices for array")
@@ -163,38 +179,46 @@ def _infer_dynslice(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
     return Num(x.dtype, (*x.shape[:axis], attrs.get("size"), *x.shape[axis + 1 :]))
 
 
-def _dynslice(x: Any, start: Any, stop: Any, axis: int, step: int = 1, size: int | None = None) -> Any:
-    return x[(slice(None),) * axis + (slice(int(start), int(stop), step),)]
+def _cut(start: Any, stop: Any, axis: int, step: int) -> tuple[slice, ...]:
+    """The index that cuts one axis behind others that stay whole."""
+    return (*((slice(None),) * axis), slice(one(start), one(stop), step))
 
 
-def _ends(position: int) -> Callable[[Sequence[Type], dict[str, Any]], tuple[int, ...]]:
-    def sizes(types: Sequence[Type], attrs: dict[str, Any]) -> tuple[int, ...]:
-        return (position, position + 1) if attrs.get("size") is None else ()
-
-    return sizes
-
-
-def one(value: Any) -> int:
+def one(value: Any) -> int | None:
     """A bound that is equal in all rows of a bucket."""
+    if value is None:
+        return None
     flat = np.asarray(value).reshape(-1)
     return int(flat[0]) if flat.size else 0
+
+
+def _dynslice(
+    x: Any, *bounds: Any, axis: int, step: int = 1, size: int | None = None, given: tuple[bool, bool] = BOTH
+) -> Any:
+    start, stop, _ = _bounds(bounds, given)
+    return x[_cut(start, stop, axis, step)]
+
+
+def _sizes_dynslice(types: Sequence[Type], attrs: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(range(1, len(types))) if attrs.get("size") is None else ()
 
 
 def _positions(start: Any, step: int, count: int, size: int) -> Any:
     """Element numbers [K, count] of slices that begin at `start` (Python's meaning) in an axis of `size`."""
     start = np.asarray(start, np.int64)
     start = np.clip(np.where(start < 0, start + size, start), 0, max(size - 1, 0))
-    return start[:, None] + np.arange(count) * step
+    return np.clip(start[:, None] + np.arange(count) * step, 0, max(size - 1, 0))
 
 
 def _rows_dynslice(site: Site) -> Callable[..., Any]:
-    axis, step, count = site.attrs["axis"], site.attrs.get("step", 1), site.attrs.get("size")
-    first = site.varying[0]
+    attrs = site.attrs
+    axis, step, count, given = attrs["axis"], attrs.get("step", 1), attrs.get("size"), attrs.get("given", BOTH)
 
-    def run(x: Any, start: Any, stop: Any) -> Any:
-        rows = x if first else np.broadcast_to(x, (len(start) if np.ndim(start) else len(stop), *np.shape(x)))
+    def run(x: Any, *bounds: Any) -> Any:
+        start, stop, _ = _bounds(bounds, given)
+        (rows, *_) = every_row(site, (x, *bounds))
         if count is None or not np.ndim(start):
-            return rows[(slice(None),) * (axis + 1) + (slice(one(start), one(stop), step),)]
+            return rows[_cut(start, stop, axis + 1, step)]
         at = _positions(start, step, count, rows.shape[axis + 1])
         moved = np.moveaxis(rows, axis + 1, 1)
         return np.moveaxis(moved[np.arange(len(rows))[:, None], at], 1, axis + 1)
@@ -202,10 +226,17 @@ def _rows_dynslice(site: Site) -> Callable[..., Any]:
     return run
 
 
+def _cut_attrs(op: Op) -> dict[str, Any]:
+    """The attributes that a slice and its adjoint share."""
+    attrs = op.attrs
+    shared = {"axis": attrs["axis"], "step": attrs.get("step", 1), "given": attrs.get("given", BOTH)}
+    return shared if attrs.get("size") is None else {**shared, "size": attrs["size"]}
+
+
 def _dynslice_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
-    x, start, stop = op.operands
-    attrs = {"axis": op.attrs["axis"], "step": op.attrs.get("step", 1), "size": op.attrs.get("size")}
-    return b.emit("onto_slice", ct, start, stop, *sizes_of(b, x), shape=num(x).shape, **attrs), None, None
+    x, *bounds = op.operands
+    into = b.emit("onto_slice", ct, *bounds, *sizes_of(b, x), shape=num(x).shape, **_cut_attrs(op))
+    return (into, *([None] * len(bounds)))
 
 
 # ---------------------------------------------------------------------------------------------------- onto_slice
@@ -217,47 +248,55 @@ def _infer_onto_slice(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
 
 
 def _onto_slice(
-    g: Any, start: Any, stop: Any, *dims: Any, shape: Shape, axis: int, step: int = 1, size: int | None = None
+    g: Any,
+    *operands: Any,
+    shape: Shape,
+    axis: int,
+    step: int = 1,
+    size: int | None = None,
+    given: tuple[bool, bool] = BOTH,
 ) -> Any:
+    start, stop, dims = _bounds(operands, given)
     out = np.zeros(target(shape, dims[0] if dims else None), g.dtype)
-    out[(slice(None),) * axis + (slice(int(start), int(stop), step),)] = g
+    out[_cut(start, stop, axis, step)] = g
     return out
 
 
 def _sizes_onto_slice(types: Sequence[Type], attrs: dict[str, Any]) -> tuple[int, ...]:
-    ends = (1, 2) if attrs.get("size") is None else ()
-    return (*ends, *((3,) if None in attrs["shape"] else ()))
+    ends = sum(attrs.get("given", BOTH))
+    bounds = range(1, 1 + ends) if attrs.get("size") is None else range(0)
+    return (*bounds, *((1 + ends,) if None in attrs["shape"] else ()))
 
 
 def _rows_onto_slice(site: Site) -> Callable[..., Any]:
-    shape, axis, step = site.attrs["shape"], site.attrs["axis"], site.attrs.get("step", 1)
-    count = site.attrs.get("size")
+    attrs = site.attrs
+    shape, axis, step, count = attrs["shape"], attrs["axis"], attrs.get("step", 1), attrs.get("size")
+    given = attrs.get("given", BOTH)
 
-    def run(g: Any, start: Any, stop: Any, *dims: Any) -> Any:
-        rows = next(len(x) for x, varying in zip((g, start, stop, *dims), site.varying) if varying)
-        out = np.zeros((rows, *target(shape, dims[0] if dims else None)), g.dtype)
+    def run(g: Any, *operands: Any) -> Any:
+        start, stop, dims = _bounds(operands, given)
+        (rows, *_) = every_row(site, (g, *operands))
+        out = np.zeros((len(rows), *target(shape, dims[0] if dims else None)), g.dtype)
         if count is None or not np.ndim(start):
-            out[(slice(None),) * (axis + 1) + (slice(one(start), one(stop), step),)] = g
+            out[_cut(start, stop, axis + 1, step)] = rows
             return out
         at = _positions(start, step, count, out.shape[axis + 1])
-        piece = np.moveaxis(g, axis + 1, 1) if site.varying[0] else np.moveaxis(g, axis, 0)
-        np.moveaxis(out, axis + 1, 1)[np.arange(rows)[:, None], at] = piece
+        np.moveaxis(out, axis + 1, 1)[np.arange(len(rows))[:, None], at] = np.moveaxis(rows, axis + 1, 1)
         return out
 
     return run
 
 
 def _onto_slice_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
-    _, start, stop, *dims = op.operands
-    attrs = {"axis": op.attrs["axis"], "step": op.attrs.get("step", 1), "size": op.attrs.get("size")}
-    return (b.emit("dynslice", ct, start, stop, **attrs), None, None, *([None] * len(dims)))
+    ends = sum(op.attrs.get("given", BOTH))
+    back = b.emit("dynslice", ct, *op.operands[1 : 1 + ends], **_cut_attrs(op))
+    return (shaped(b, back, op.operands[0]), *([None] * (len(op.operands) - 1)))
 
 
-WHOLE = (None, None)
 SLICES = (
     ((0, 2, 1), None), ((2, -1, -1), (1, 4, 2)), (None, (3, 0, -2)), ((1, 1, 1), None), ((0, 3, 1), (0, 4, 1)),
 )
-PIECES = (
+PIECES: Samples = (
     ((X[:, :2], X[:, 2:]), {"shape": (3, 4), "pieces": ((None, (0, 2, 1)), (None, (2, 4, 1)))}),
     ((X[:, 2:], X[:, :2]), {"shape": (3, 4), "pieces": ((None, (2, 4, 1)), (None, (0, 2, 1)))}),
     ((V[:3], V[:2]), {"shape": (5,), "pieces": (((1, 4, 1),), ((4, 0, -2),))}),
@@ -275,9 +314,14 @@ SLICING: tuple[Primitive, ...] = (
         sizes=lambda types, attrs: (len(types) - 1,) if None in attrs["shape"] else (), samples=PIECES,
     ),
     Primitive(
-        "dynslice", _infer_dynslice, _dynslice, _rows_dynslice, _dynslice_adjoint, sizes=_ends(1),
+        "dynslice", _infer_dynslice, _dynslice, _rows_dynslice, _dynslice_adjoint, sizes=_sizes_dynslice,
         samples=tuple(((x, a, b), {"axis": axis, "step": step}) for a, b, step, axis, x in CUTS)
-        + tuple(((X, a, b), {"axis": 1, "step": 1, "size": 2}) for a, b in ((0, 2), (-3, -1), (2, 4))),
+        + tuple(((X, a, b), {"axis": 1, "step": 1, "size": 2}) for a, b in ((0, 2), (-3, -1), (2, 4)))
+        + (
+            ((V, 2), {"axis": 0, "step": 1, "given": (True, False)}),
+            ((V, -1), {"axis": 0, "step": 1, "given": (False, True)}),
+            ((V,), {"axis": 0, "step": -1, "given": (False, False)}),
+        ),
     ),
     Primitive(
         "onto_slice", _infer_onto_slice, _onto_slice, _rows_onto_slice, _onto_slice_adjoint, sizes=_sizes_onto_slice,

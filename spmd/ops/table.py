@@ -11,12 +11,15 @@ from typing import Any
 from spmd.ir.build import Builder
 from spmd.ir.core import Block, Op
 from spmd.ir.types import Num, Type
+from spmd.ops.broadcasting import BROADCASTING
 from spmd.ops.casts import CASTS
 from spmd.ops.compare import COMPARE
 from spmd.ops.creation import CREATION
 from spmd.ops.elementwise import ELEMENTWISE
 from spmd.ops.indexing import INDEXING
 from spmd.ops.linalg import LINALG
+from spmd.ops.numpy_calls import METHODS as METHODS
+from spmd.ops.numpy_calls import NUMPY as NUMPY
 from spmd.ops.primitive import Primitive
 from spmd.ops.reduce import REDUCE
 from spmd.ops.scalars import SCALARS
@@ -25,7 +28,8 @@ from spmd.ops.slicing import SLICING
 from spmd.ops.transcendental import TRANSCENDENTAL
 
 FAMILIES: tuple[tuple[Primitive, ...], ...] = (
-    ELEMENTWISE, TRANSCENDENTAL, COMPARE, CASTS, SCALARS, REDUCE, LINALG, SHAPING, SLICING, INDEXING, CREATION,
+    ELEMENTWISE, TRANSCENDENTAL, COMPARE, CASTS, SCALARS, REDUCE, LINALG, BROADCASTING, SHAPING, SLICING, INDEXING,
+    CREATION,
 )
 
 

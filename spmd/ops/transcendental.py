@@ -19,16 +19,16 @@ from spmd.ops.checked import defined
 from spmd.ops.elementwise import raises_on_python
 from spmd.ops.faults import checked
 from spmd.ops.inference import elementwise
-from spmd.ops.primitive import Primitive, Site
+from spmd.ops.primitive import Primitive, Samples, Site
 
 Cotangents = Sequence["Value | None"]
 
-ANY = (((np.array([-1.5, 0.25, 2.0, -0.0]),), {}), ((np.float64(0.75),), {}), ((-0.5,), {}), ((1.25,), {}))
-POSITIVE = (((np.array([0.25, 1.0, 3.5]),), {}), ((np.float64(2.0),), {}), ((0.5,), {}), ((4.0,), {}))
-UNIT = (((np.array([-0.75, 0.0, 0.5]),), {}), ((np.float64(0.25),), {}), ((-0.25,), {}))
-SPECIAL = (((np.array([np.inf, -np.inf, np.nan, 0.0]),), {}),)
-BAD = tuple((((x,), {})) for x in (0.0, -1.0, -2.0, math.inf, math.nan, 1e308))
-PAIRS = (
+ANY: Samples = (((np.array([-1.5, 0.25, 2.0, -0.0]),), {}), ((np.float64(0.75),), {}), ((-0.5,), {}), ((1.25,), {}))
+POSITIVE: Samples = (((np.array([0.25, 1.0, 3.5]),), {}), ((np.float64(2.0),), {}), ((0.5,), {}), ((4.0,), {}))
+UNIT: Samples = (((np.array([-0.75, 0.0, 0.5]),), {}), ((np.float64(0.25),), {}), ((-0.25,), {}))
+SPECIAL: Samples = (((np.array([np.inf, -np.inf, np.nan, 0.0]),), {}),)
+BAD: Samples = tuple((((x,), {})) for x in (0.0, -1.0, -2.0, math.inf, math.nan, 1e308))
+PAIRS: Samples = (
     ((np.array([1.5, -2.0, 0.25]), np.array([0.5, 3.0, -4.0])), {}),
     ((np.float64(-1.25), np.float64(2.5)), {}),
     ((2.5, -0.75), {}),

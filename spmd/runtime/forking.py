@@ -136,8 +136,8 @@ class Forking:
         if spec.elements:
             callee.element[ids] = within
         for k, column in enumerate(spec.params):
-            each = site.each[k] if site.map else "same"
-            callee.write(spec.columns[column], ids, _argument(spec.columns[column], each, values[k], owner, within, counts))
+            each, cells = site.each[k] if site.map else "same", spec.columns[column]
+            callee.write(cells, ids, _argument(cells, each, values[k], owner, within, counts))
         child = table.spec.columns[site.child]
         if site.map:
             table.write(child, rows, (first + starts, counts))

@@ -28,6 +28,7 @@ class Machine(Forking):
     inputs   uniform values in the program's order, derived ones included
     tables   packed tables by number (the order that the compiler gave them)
     tape     keep residuals for the reverse
+    first    number of the first example, where the batch runs in chunks
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class Machine(Forking):
         tape: bool,
         capacities: Sequence[int] = (),
         profile: bool = False,
+        first: int = 0,
     ) -> None:
         super().__init__(code, tables, capacities, budget)
         self.inputs = inputs
         self.tape = tape
         self.profile = profile
+        self.first = first
         self.arenas = Arenas()
         self.adopted: dict[tuple[Any, ...], int] = {}
         self.log = Log(len(code.regions))
@@ -88,7 +91,7 @@ class Machine(Forking):
             if self.profile:
                 self._measure(number, size, perf_counter() - started)
         if faults.exception is not None:
-            raise attach_example(faults.exception, faults.lane, faults.span)
+            raise attach_example(faults.exception, self.first + faults.lane, faults.span)
 
     def _measure(self, region: int, size: int, seconds: float) -> None:
         self.log.seconds[region] += seconds
@@ -151,7 +154,9 @@ class Machine(Forking):
         if number:
             self.leave(table, compact(vector(rows)[good]), number)
 
-    def fork_good(self, region: int, fork: int, table: FrameTable, rows: Rows, size: int, faults: Faults, args: Any) -> None:
+    def fork_good(
+        self, region: int, fork: int, table: FrameTable, rows: Rows, size: int, faults: Faults, args: Any
+    ) -> None:
         """A fork: rows that failed still make the calls that come before the failing op."""
         good, stops = self.faulted(region, rows, size, faults)
         self.fork(fork, table, rows, size, args, (good, stops))

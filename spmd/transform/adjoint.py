@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from spmd.analysis.activity import Activity, Wanted, activity, field_place
+from spmd.analysis.activity import Activity, Wanted, activity, argument_place, field_place
 from spmd.analysis.effects import Primitives, default_primitives
 from spmd.errors import InternalError
 from spmd.ir.build import Builder, TypeRule
-from spmd.ir.core import Block, Op, Value
+from spmd.ir.core import Block, Op, Value, element_table
 from spmd.ir.equal import op_key
-from spmd.ir.region import Add, AdjointRegion, Fork, Leave, Program, Region, Seed
+from spmd.ir.region import Add, AdjointRegion, Fork, Leave, Program, Region, Seed, Site
 from spmd.ir.types import Num, Type
 
 PROLOGUE = -1  # the id of the prologue's adjoint
@@ -92,20 +92,34 @@ class _Reverse:
                     self.seed(Seed("result", self.fresh(column.type), column, index=index), value)
         if isinstance(region.exit, Fork):
             for number, site in enumerate(region.exit.sites):
-                params = self.program.functions[site.function].params
-                for index, (column, value) in enumerate(zip(params, site.args)):
-                    if self.found.active(column):
-                        seed = Seed("argument", self.fresh(value.type), column, number, index)
-                        self.seed(seed, value)
+                self.site(number, site)
         if not self.seeds:
             return None
         self.ops(region.ops)
         for column, value in region.loads:
             for part in self.total(value, LOCAL):
                 self.adds.append(Add("column", part, column=column))
-        self.inputs(self.program.inputs)
+        self.inputs(self.program.inputs, LOCAL + ROW_PRODUCTS)
         own = {v for _, v in region.loads} | {v for op in region.ops for v in op.results}
         return self.close(region.id, own, region.ops)
+
+    def site(self, number: int, site: Site) -> None:
+        for index, (column, value) in enumerate(zip(self.program.functions[site.function].params, site.args)):
+            if not self.found.active(column):
+                continue
+            place = argument_place(self.program, site, index)
+            if place is value:
+                self.seed(Seed("argument", self.fresh(value.type), column, number, index), value)
+                continue
+            if not isinstance(column.type, Num) or not column.type.static:
+                raise InternalError(f"no cotangent for a {column.type} that a map reads from a table", span=site.span)
+            stacked = Num(column.type.dtype, (None, *column.type.shape))
+            seed = Seed("argument", Value(stacked), column, number, index)
+            self.seeds.append(seed)
+            if self.found.active(place):
+                field = int(site.each[index][6:])
+                table = element_table(value.type)
+                self.adds.append(Add("run", seed.value, table=table, index=field, ref=value))
 
     def prologue(self, block: Block) -> AdjointRegion | None:
         given = block.terminator.operands
@@ -116,7 +130,7 @@ class _Reverse:
         if not self.seeds:
             return None
         self.ops(block.ops[:-1])
-        self.inputs(self.program.inputs[:first])
+        self.inputs(self.program.inputs[:first], LOCAL)
         own = {v for op in block.ops for v in op.results}
         return self.close(PROLOGUE, own, block.ops)
 
@@ -165,9 +179,9 @@ class _Reverse:
         for part in self.total(op.result, LOCAL):
             self.adds.append(Add(kind, part, table=table, index=index, ref=op.operands[0]))
 
-    def inputs(self, inputs: Iterable[Value]) -> None:
+    def inputs(self, inputs: Iterable[Value], apart: Sequence[str]) -> None:
         for value in inputs:
-            for part in self.total(value, LOCAL + ROW_PRODUCTS):
+            for part in self.total(value, apart):
                 self.adds.append(Add("input", part, input=value))
 
     def total(self, value: Value, apart: Sequence[str]) -> list[Value]:
@@ -189,8 +203,10 @@ class _Reverse:
         ops = [self.made_by[p] for p in pieces]
         if len(ops) == 1:
             return pieces[0]
-        operands = [v for op in ops for v in op.operands]
-        where = tuple(piece for op in ops for piece in op.attrs["pieces"])
+        parts = [pair for op in ops for pair in zip(op.attrs["pieces"], op.operands)]
+        parts.sort(key=lambda pair: pair[0])
+        operands = [v for _, v in parts]
+        where = tuple(piece for piece, _ in parts)
         return self.emitted("assemble", *operands, **{**ops[0].attrs, "pieces": where})
 
     def emitted(self, name: str, *operands: Value, **attrs: object) -> Value:

@@ -27,7 +27,7 @@ class Placement:
     live      variables alive on entry to a node (constants and inputs are never listed)
     steps     for each node the steps that something needs; moves without their dead targets
     home      variable -> the variable that stands for its column
-    constants variable -> its `const` op
+    constants variable -> the op that is written again wherever its result is used
     """
 
     live: dict[Node, set[Value]]
@@ -56,8 +56,9 @@ def stored_homes(node: Node, placement: Placement) -> set[Value]:
 def place(flow: Flow, inputs: Iterable[Value], primitives: Primitives) -> Placement:
     """Liveness and shared columns of one function."""
     nodes = flow.nodes()
-    constants = {op.result: op for node in nodes for op in node.ops if op.name == "const"}
-    free = set(inputs) | set(constants)
+    free = set(inputs)
+    constants = _constants(nodes, free)
+    free |= constants.keys()
 
     def transfer(node: Node, alive: set[Value]) -> set[Value]:
         return _backward(node, alive, free, primitives)[0]
@@ -69,6 +70,18 @@ def place(flow: Flow, inputs: Iterable[Value], primitives: Primitives) -> Placem
         found.steps[node] = _backward(node, alive, free, primitives)[1]
     _share(flow, nodes, found)
     return found
+
+
+def _constants(nodes: list[Node], free: set[Value]) -> dict[Value, Op]:
+    """Constants, and broadcasts of constants and inputs: cheaper to make again than to keep in a column."""
+    found = {op.result: op for node in nodes for op in node.ops if op.name == "const"}
+    rest = [op for node in nodes for op in node.ops if op.name == "broadcast"]
+    while True:
+        more = {op.result: op for op in rest if op.result not in found and all(
+            v in free or v in found for v in op.operands)}
+        if not more:
+            return found
+        found.update(more)
 
 
 def _backward(
@@ -146,7 +159,7 @@ def _share(flow: Flow, nodes: list[Node], placement: Placement) -> None:
                 continue
             for target, source in zip(step.targets, step.sources):
                 a, b = classes.of(target), classes.of(source)
-                if a is b or not {target, source} <= in_column or fixed & {a, b}:
+                if a is b or a.type != b.type or not {target, source} <= in_column or fixed & {a, b}:
                     continue
                 if not _interfere(classes.all(a), classes.all(b), edges):
                     classes.merge(b, a)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spmd.analysis.callgraph import call_graph, components, cyclic, reachable
+from spmd.analysis.callgraph import reachable
 from spmd.analysis.effects import Primitives, default_primitives
 from spmd.errors import InternalError
 from spmd.ir.core import Module, Value
@@ -31,11 +31,9 @@ from spmd.ir.region import (
 from spmd.transform.columns import Placement, children, place, stored_homes
 from spmd.transform.flow import Calls, Fail, Flow, FlowBuilder, Give, Goto, Node, Split
 from spmd.transform.forks import merge_forks
+from spmd.transform.inline import inlinable
 from spmd.transform.straighten import straighten
 from spmd.transform.write import RegionWriter
-
-INLINE = 400  # ops of a callee, with what is written in place in it, that still goes in place of a call
-INLINE_ONCE = 4000  # the same for a callee with one call
 
 
 def regions(module: Module, primitives: Primitives | None = None) -> Program:
@@ -56,36 +54,6 @@ def regions(module: Module, primitives: Primitives | None = None) -> Program:
             if isinstance(node.exit, Calls):
                 waiting += [site.function for site in reversed(node.exit.sites)]
     return _Cutter(module, primitives).program({n: flows[n] for n in module.functions if n in flows})
-
-
-def inlinable(module: Module) -> set[str]:
-    """Functions that are written in place of calls: not recursive, and small or called once."""
-    graph = call_graph(module)
-    graph = {name: graph[name] for name in reachable(graph, module.entry)}
-    cycles = cyclic(graph)
-    sizes: dict[str, int] = {}
-    calls: dict[str, int] = {}
-    for name in graph:
-        for op in module.functions[name].body.walk():
-            if op.name == "call":
-                calls[op.attrs["function"]] = calls.get(op.attrs["function"], 0) + 1
-    found: set[str] = set()
-
-    def size(name: str) -> int:
-        total = 0
-        for op in module.functions[name].body.walk():
-            inner = op.attrs["function"] if op.name == "call" else None
-            total += sizes[inner] if inner in found else 1
-        return total
-
-    callees_first = [name for group in components(graph) for name in group]
-    for name in callees_first:
-        if name in cycles:
-            continue
-        sizes[name] = size(name)
-        if name != module.entry and sizes[name] <= (INLINE_ONCE if calls.get(name) == 1 else INLINE):
-            found.add(name)
-    return found
 
 
 class _Cutter:

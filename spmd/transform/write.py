@@ -69,7 +69,7 @@ class RegionWriter:
         for step in self.placement.steps[self.node]:
             if isinstance(step, Move):
                 self.move(step)
-            elif step.name != "const":  # constants are written where they are used
+            elif not any(v in self.placement.constants for v in step.results):  # these are written where they are used
                 self.emit(step)
         self.region.span = self.region.span or next((op.span for op in self.region.ops if op.span), None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -226,6 +227,14 @@ def test_arrays_of_one_shape_are_stacked() -> None:
     assert packed.root.values.shape == (2, 2, 3)
 
 
+def test_a_memory_map_is_an_array_like_any_other(tmp_path: Path) -> None:
+    mapped = np.memmap(tmp_path / "values", np.float64, "w+", shape=(2,))
+    mapped[:] = 3.0
+    packed = batching.pack([array(2), mapped, array(2)])
+    assert packed.schema.root == ArraySchema("float64", (2,))
+    assert [values.tolist() for values in packed.examples()] == [[0.0, 1.0], [3.0, 3.0], [0.0, 1.0]]
+
+
 def test_ragged_arrays_are_joined_with_offsets() -> None:
     packed = batching.pack([array(2, 3), array(0, 3), array(4, 3)])
     assert packed.schema.root == ArraySchema("float64", (None, 3))
@@ -282,6 +291,13 @@ def test_the_schema_of_elements_is_joined_over_all_lists() -> None:
 def test_tuples_of_one_element_type_and_differing_length_are_sequences() -> None:
     assert root_schema([(1.0,), (2.0, 3.0)]) == ListSchema(NumberSchema("float"), "tuple")
     assert isinstance(root_schema([(1.0, "x"), (2.0,)]), VariantSchema)
+
+
+def test_columns_are_in_c_order_whatever_the_order_of_the_examples() -> None:
+    for examples in ([np.asfortranarray(array(2, 3))] * 2, [np.asfortranarray(array(rows, 3)) for rows in (2, 4)]):
+        column = batching.pack(examples).root
+        assert isinstance(column, (ArrayColumn, RaggedColumn))
+        assert column.values.flags.c_contiguous
 
 
 def test_absent_values_are_zero_and_marked() -> None:
@@ -362,6 +378,20 @@ def test_columns_are_read_only_and_the_arrays_packed_are_not() -> None:
     assert packed[0][0] == 0.0
     packed[0][0] = 1.0
     assert packed[0][0] == 0.0
+
+
+def test_a_single_array_can_be_packed_without_a_copy() -> None:
+    weights = array(2, 3)
+    example = {"w": weights, "b": np.asfortranarray(array(2, 3)), "n": 1}
+    packed = batching.pack([example], copy=False)
+    assert packed.schema == batching.pack([example]).schema
+    assert isinstance(packed.root, RecordColumn)
+    first, second, _ = packed.root.fields
+    assert np.shares_memory(first.values, weights)  # type: ignore[union-attr]
+    assert not first.values.flags.writeable  # type: ignore[union-attr]
+    assert second.values.flags.c_contiguous  # type: ignore[union-attr]
+    assert weights.flags.writeable
+    assert not np.shares_memory(batching.pack([weights]).root.values, weights)  # type: ignore[union-attr]
 
 
 def test_an_empty_list_packs() -> None:

@@ -81,7 +81,8 @@ def test_a_deep_path_is_shortened() -> None:
 @pytest.mark.parametrize(("known", "new", "found"), [
     ([1, 2], ["x"], "type str"), ([1, 2], [None], "None"), ([1, 2], [1.5], "type float"),
     ([np.ones(2)], [np.ones(3)], "shape"), ([np.ones(2)], [np.ones(2, np.float32)], "float32"),
-    ([Node(1)], [Node("x")], "type str"), ([Node(1)], [Node(1, Node(2))], "type Node"), ([(1, 2)], [(1, 2, 3)], "tuple"),
+    ([Node(1)], [Node("x")], "type str"), ([Node(1)], [Node(1, Node(2))], "type Node"),
+    ([(1, 2)], [(1, 2, 3)], "tuple"),
     ([{"a": 1}], [{"b": 1}], "dict"), ([[], []], [[1]], "type int"), ([Node(1)], [Color], "class Color"),
     ([1], [Node(1)], "Node"),
 ])

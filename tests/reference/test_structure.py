@@ -164,3 +164,25 @@ def test_a_map_hands_out_elements_shared_values_and_numbers() -> None:
 def test_a_result_of_another_type_than_inferred_is_an_internal_error() -> None:
     with pytest.raises(InternalError, match="float32.*float64"):
         forward(MISTYPED, [np.ones(1, np.float32)], {}, 1)
+
+SHARED_TABLE = """
+module @pick
+table weight(value: float64)
+input %all: seq<weight>
+func @pick(%k: int, %x: float64) -> (float64) {
+  %w: ref<weight> = item %all, %k [table="weight"]
+  %v: float64 = load %w [table="weight", field=0]
+  %y: float64 = mul %v, %x
+  return %y
+}
+"""
+
+
+def test_rows_that_examples_share_have_a_gradient_per_example_or_their_sum() -> None:
+    weights = {"weight": table(np.array([2.0, 3.0]))}
+    params = [np.array([1, 0, 1]), np.array([5.0, 7.0, 11.0])]
+    run = compile_program(parse(SHARED_TABLE)).forward([(0, 2)], params, weights, 3, True)
+    assert run.results[0].tolist() == [15.0, 14.0, 33.0]
+    assert run.backward([np.ones(3)]).tables["weight", 0].tolist() == [7.0, 16.0]
+    lanes = run.backward([np.ones(3)], per_lane=True).tables["weight", 0]
+    assert [lane.tolist() for lane in lanes] == [[0.0, 5.0], [7.0, 0.0], [0.0, 11.0]]

@@ -280,6 +280,8 @@ class ProgramRun(Ops):
         program = self.program
         found = Cotangents({}, {}, [])
         frame = self.frames[root]
+        for each in self.frames:
+            each.cotangents.clear()
         for column, ct in zip(program.functions[frame.function].results, cotangents):
             if ct is not None:
                 frame.cotangents[column] = np.array(ct, copy=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spmd.backend.blas import dynamic_flat
-from spmd.backend.blas.plan import ragged_axes
+from spmd.backend.blas.plan import num, ragged_axes
 from spmd.ir.core import Op
 from spmd.ir.types import Num
 from spmd.ops.primitive import Site
@@ -27,7 +27,7 @@ Rule = tuple[Callable[..., Any], str, bool]
 
 def rule(op: Op, forms: Sequence[str], raises: bool) -> Rule:
     """(function of the operands, form of its result, whether it takes `faults=`)."""
-    form = "rows" if op.result.type.static else "ragged"
+    form = "rows" if num(op.result).static else "ragged"
     bucket = Buckets(op, forms, raises)
     flat = dynamic_flat.rule(op, forms, bucket)
     if flat is not None:
@@ -59,8 +59,8 @@ class Buckets:
         self.op = op
         self.forms = tuple(forms)
         self.raises = raises
-        self.types = [v.type for v in op.operands]
-        self.result: Num = op.result.type
+        self.types = [num(v) for v in op.operands]
+        self.result = num(op.result)
         self.deciding = tuple(self.record.sizes(self.types, op.attrs))
         self.rules: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
@@ -125,7 +125,9 @@ class Buckets:
     def _site(self, types: list[Num], varying: list[bool]) -> Site:
         result = self.result
         if not self.deciding:
-            result = self.record.infer(types, self.op.attrs)
+            inferred = self.record.infer(types, self.op.attrs)
+            assert isinstance(inferred, Num)
+            result = inferred
         return Site(tuple(types), result, self.op.attrs, tuple(varying))
 
     def _same(self, values: list[Any], rows: Array, size: int, faults: Faults | None) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spmd.backend.blas.plan import ragged_axes, trail
+from spmd.backend.blas.plan import num, ragged_axes, trail
 from spmd.backend.blas.structural import bounded, ragged_element
 from spmd.ir.core import Op
 from spmd.ir.types import Num
@@ -37,14 +37,14 @@ def bucket_only(op: Op) -> bool:
 
 
 def _types(op: Op) -> list[Num]:
-    return [v.type for v in op.operands]
+    return [num(v) for v in op.operands]
 
 
 def _elementwise(op: Op, forms: Sequence[str]) -> Rule:
     k = ragged_axes(op.result.type)
-    inner = trail(op.result.type)
+    inner = trail(num(op.result))
     flat_types = tuple(t.with_shape(inner) for t in _types(op))
-    site = Site(flat_types, op.result.type.with_shape(inner), op.attrs, (True,) * len(flat_types))
+    site = Site(flat_types, num(op.result).with_shape(inner), op.attrs, (True,) * len(flat_types))
     run = PRIMITIVES[op.name].rows(site)
 
     def elementwise(*operands: Any) -> Ragged:
@@ -73,7 +73,7 @@ def _shape_of(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule:
 
 
 def _dim(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule:
-    axis = op.attrs["axis"] % op.operands[0].type.rank
+    axis = op.attrs["axis"] % num(op.operands[0]).rank
 
     def dim(x: Ragged) -> Array:
         k = x.dims.shape[1]
@@ -89,7 +89,7 @@ def _target(dims: Any, form: str, size: int) -> Array:
 
 def _repeat(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     """broadcast_to and fill_to: a value that is equal along all ragged axes is repeated."""
-    source, result = _types(op)[0], op.result.type
+    source, result = _types(op)[0], num(op.result)
     k, inner = ragged_axes(result), trail(result)
     if forms[0] == "ragged":
         return _broadcast_ragged(k, forms, bucket)
@@ -124,15 +124,15 @@ def _broadcast_ragged(k: int, forms: tuple[str, ...], bucket: Rule) -> Rule:
 
 
 def _arange(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
-    if op.result.type.kind != "i" or any(t.kind not in "iu" for t in _types(op)):
+    if num(op.result).kind != "i" or any(t.kind not in "iu" for t in _types(op)):
         return None
-    dtype = np.dtype(op.result.type.dtype)
+    dtype = np.dtype(num(op.result).dtype)
 
     def arange(start: Any, stop: Any, step: Any, faults: Faults | None = None) -> Ragged:
         size = next(len(x) for x, f in zip((start, stop, step), forms) if f != "uniform")
         start, stop, step = (np.broadcast_to(np.asarray(x, np.int64), (size,)) for x in (start, stop, step))
         if (step == 0).any():
-            return bucket(start, stop, step, faults=faults)  # type: ignore[no-any-return]
+            return bucket(start, stop, step, faults=faults)
         counts = np.maximum(0, -((start - stop) // step))
         out = packed(np.empty(0), counts[:, None])
         within = np.arange(int(counts.sum())) - np.repeat(out.lo, counts)
@@ -151,7 +151,7 @@ def _index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
 
 def _onto_index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     """Zeros with a value added at one element of the leading axis."""
-    result = op.result.type
+    result = num(op.result)
     if ragged_axes(result) != 1 or len(op.operands) != 3 or forms[0] != "rows":
         return None
     inner = trail(result)
@@ -192,7 +192,7 @@ def _take(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     """Rows of one shared table at ragged indices."""
     if forms[0] != "uniform" or forms[1] != "ragged" or op.attrs.get("axis", 0) != 0:
         return None
-    if ragged_axes(op.operands[1].type) != op.operands[1].type.rank or op.operands[1].type.rank != 1:
+    if ragged_axes(op.operands[1].type) != num(op.operands[1]).rank or num(op.operands[1]).rank != 1:
         return None
 
     def take(x: Any, index: Ragged, faults: Faults | None = None) -> Any:
@@ -206,10 +206,10 @@ def _take(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
 
 # ---------------------------------------------------------------------------------------------- sums and products
 def _sum(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
-    source = op.operands[0].type
+    source = num(op.operands[0])
     k = ragged_axes(source)
     axes = tuple(sorted(a % source.rank for a in op.attrs["axes"]))
-    dtype = np.dtype(op.result.type.dtype)
+    dtype = np.dtype(num(op.result).dtype)
     if forms[0] != "ragged":
         return None
     if axes and min(axes) >= k:
@@ -219,7 +219,7 @@ def _sum(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     if axes[:k] != tuple(range(k)):
         return None
     inner = tuple(a - k + 1 for a in axes[k:])
-    shape = tuple(n or 0 for n in op.result.type.shape)
+    shape = tuple(n or 0 for n in num(op.result).shape)
 
     def total(x: Ragged) -> Array:
         data = x.flat()

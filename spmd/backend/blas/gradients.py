@@ -1,8 +1,8 @@
 """Cotangents of values that all examples share, collected over the rows of a reverse walk.
 
 A product's contribution (delta rows, input rows) is kept, not formed: one matrix product per site reduces them all,
-at the end or when FLUSH rows have gathered. With `lanes` > 0 the same rows are grouped by example. The invariant: what
-is collected never depends on how rows were batched, only the order of summation does. Must not know ops.
+at the end or when FLUSH rows have gathered. With `lanes` given the same rows are grouped by example. The invariant:
+what is collected never depends on how rows were batched, only the order of summation does. Must not know ops.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from spmd.runtime.ragged import Array, Ragged, add_rows
+from spmd.backend.blas.fast import Moves
+from spmd.runtime.ragged import Array, Ragged
 
 FLUSH = 1 << 16
 
 
 class SharedGradient:
-    """The cotangent of one module input; `lanes`: number of examples to group by, or 0 for the sum over all."""
+    """The cotangent of one module input; `lanes`: number of examples to group by, or None for the sum over all."""
 
-    def __init__(self, like: Any, lanes: int) -> None:
+    def __init__(self, like: Any, lanes: int | None, moves: Moves) -> None:
+        self.moves = moves
         array = np.asarray(like)
         self.shape = array.shape
         self.dtype = array.dtype
@@ -32,15 +34,15 @@ class SharedGradient:
     def sum(self) -> Array:
         """The accumulator: [*shape], or [lanes, *shape]."""
         if self.total is None:
-            self.total = np.zeros((self.lanes, *self.shape) if self.lanes else self.shape, self.dtype)
+            self.total = np.zeros(self.shape if self.lanes is None else (self.lanes, *self.shape), self.dtype)
         return self.total
 
     def rows(self, value: Any, lanes: Any) -> None:
         """Adds one cotangent per row: [K, *shape], or Ragged rows of this shape."""
         if isinstance(value, Ragged):
             value = value.dense(self.shape)
-        if self.lanes:
-            add_rows(self.sum(), lanes, value)
+        if self.lanes is not None:
+            self.moves.add_repeated(self.sum(), lanes, value)
             return
         total = np.add.reduce(value, axis=0, dtype=self.dtype)
         self.total = total if self.total is None else self.total + total
@@ -50,11 +52,11 @@ class SharedGradient:
         size = len(value)
         at = [_wrapped(i, n, size) for i, n in zip(index, self.shape)]
         target = self.sum()
-        if self.lanes:
+        if self.lanes is not None:
             at.insert(0, np.broadcast_to(lanes, (size,)))
         lead = target.shape[: len(at)]
         flat = np.ravel_multi_index(tuple(at), lead) if len(at) > 1 else at[0]
-        add_rows(target.reshape((int(np.prod(lead)), *target.shape[len(at) :])), flat, value)
+        self.moves.add_repeated(target.reshape((int(np.prod(lead)), *target.shape[len(at) :])), flat, value)
 
     def product(self, site: int, left: Array, right: Array, lanes: Any) -> None:
         """Adds sum over rows of outer(left, right): left [R, *m], right [R, *d]; `lanes` [R] where grouped."""
@@ -66,8 +68,8 @@ class SharedGradient:
     def _flush(self, site: int) -> None:
         pairs = self.pairs.pop(site)
         self.waiting[site] = 0
-        left, right = (_joined([p[k] for p in pairs]) for k in (0, 1))
-        if self.lanes:
+        left, right = _joined([p[0] for p in pairs]), _joined([p[1] for p in pairs])
+        if self.lanes is not None:
             lanes = np.concatenate([np.asarray(p[2]) for p in pairs])
             self._product_by_lane(left, right, lanes)
             return
@@ -77,9 +79,9 @@ class SharedGradient:
     def _product_by_lane(self, left: Array, right: Array, lanes: Array) -> None:
         order = np.argsort(lanes, kind="stable")
         left, right = left[order], right[order]
-        edges = np.searchsorted(lanes[order], np.arange(self.lanes + 1))
+        edges = np.searchsorted(lanes[order], np.arange(len(self.sum()) + 1))
         target = self.sum()
-        for lane in range(self.lanes):
+        for lane in range(len(edges) - 1):
             low, high = edges[lane], edges[lane + 1]
             if low < high:
                 target[lane] += (left[low:high].T @ right[low:high]).reshape(self.shape)

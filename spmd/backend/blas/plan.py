@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from spmd.errors import InternalError
 from spmd.ir.core import Value
 from spmd.ir.region import Branch, Column, Fork, FunctionRegions, Jump, Leave, Program, Region, Site
 from spmd.ir.types import Num, Ref, Seq, Type
@@ -16,6 +17,13 @@ from spmd.runtime.frames import ColumnSpec, FrameSpec
 from spmd.runtime.schedule import Priorities, ranks
 
 PRODUCTS = frozenset({"matmul", "outer"})
+
+
+def num(value: Value) -> Num:
+    """The type of a value that is a number or array."""
+    if not isinstance(value.type, Num):
+        raise InternalError(f"{value!r} is no number")
+    return value.type
 
 
 def ragged_axes(type_: Type) -> int:
@@ -143,7 +151,7 @@ def _number_forks(plan_: Plan, shared: dict[str, str]) -> None:
             continue
         number = len(plan_.forks)
         caller = plan_.function_number[region.function]
-        sites = []
+        sites: list[SiteSpec] = []
         for site in region.exit.sites:
             callee = plan_.function_number[site.function]
             sites.append(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from spmd.backend.blas.fast import Moves
 from spmd.backend.blas.gradients import SharedGradient
 from spmd.runtime.frames import Rows
 from spmd.runtime.machine import Machine
@@ -19,9 +20,10 @@ from spmd.runtime.ragged import Array, Ragged, add_rows, packed, runs, segment_s
 
 
 class Backward:
-    """State of one reverse walk over one run. `lanes`: group shared cotangents by example, or 0."""
+    """State of one reverse walk over one run. `lanes`: group shared cotangents by this many examples, or None."""
 
-    def __init__(self, run: Machine, lanes: int) -> None:
+    def __init__(self, run: Machine, lanes: int | None, moves: Moves) -> None:
+        self.moves = moves
         self.run = run
         self.lanes = lanes
         self.frames: list[list[Any]] = [[None] * len(t.data) for t in run.frames]
@@ -47,7 +49,7 @@ class Backward:
         if found is None:
             data = self.run.frames[function].data[slot]
             found = columns[slot] = np.zeros((self.run.frames[function].n, *data.shape[1:]), data.dtype)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def read(self, function: int, slot: int, rows: Rows, single: bool) -> Array | None:
         """(a) and (b) for a dense column; None where nothing was ever added."""
@@ -56,24 +58,24 @@ class Backward:
             return None
         if isinstance(rows, slice):
             if single:
-                return column[rows]  # type: ignore[no-any-return]
+                return column[rows]
             out = column[rows].copy()
         else:
             out = column.take(rows, 0)
         if not single:
             column[rows] = 0
-        return out  # type: ignore[no-any-return]
+        return out
 
     def add(self, function: int, slot: int, rows: Rows, value: Any) -> None:
         """(d) for a dense column, rows without repeats."""
         column = self.frames[function][slot]
         if column is None:
             column = self.column(function, slot)
-        column[rows] += value
+        self.moves.add(column, rows, value)
 
     def add_repeated(self, function: int, slot: int, rows: Array, value: Any) -> None:
         """(d) where rows may repeat: results of shared frames."""
-        add_rows(self.column(function, slot), rows, value)
+        self.moves.add_repeated(self.column(function, slot), rows, value)
 
     def add_spots(self, function: int, slot: int, rows: Rows, index: Sequence[Any], value: Any) -> None:
         """(d) at one element per row of an array column."""
@@ -146,7 +148,7 @@ class Backward:
             value = value.flat() if isinstance(value, Ragged) else np.reshape(value, (-1, *data.trail))
             add_blocks(target, data.take(refs), value)
         else:
-            add_rows(target, refs, value)
+            self.moves.add_repeated(target, refs, value)
 
     def add_field_spots(self, table: int, index: int, refs: Array, at: Sequence[Any], value: Any) -> None:
         """Adds at one element of each row of a field."""
@@ -161,7 +163,7 @@ class Backward:
         """The collector of a module input."""
         found = self.shared.get(number)
         if found is None:
-            found = self.shared[number] = SharedGradient(self.run.inputs[number], self.lanes)
+            found = self.shared[number] = SharedGradient(self.run.inputs[number], self.lanes, self.moves)
         return found
 
 

@@ -142,14 +142,16 @@ class Interpreter:
 
     # ------------------------------------------------------------------------------------------- tables
     def _load(self, active: Activation, op: Op) -> None:
-        table, index = op.attrs["table"], op.attrs["field"]
         row = self._value(active, op.operands[0])
+        active.env[op.result] = self._field(op.attrs["table"], op.attrs["field"], op.result, row)
+
+    def _field(self, table: str, index: int, value: Value, row: int) -> Instance:
         if table.startswith("@"):
-            active.env[op.result] = self.frames[table[1:]][row][index]
-            return
-        result = self._define(active, op, of_row(op.result.type, self.tables[table].fields[index], row))
+            return self.frames[table[1:]][row][index]
+        result = Instance(of_row(value.type, self.tables[table].fields[index], row))
         if self.trace is not None:
             self.trace.append(Loaded(table, index, row, None, result))
+        return result
 
     def _column(self, active: Activation, op: Op) -> None:
         table, index = op.attrs["table"], op.attrs["field"]
@@ -190,6 +192,13 @@ class Interpreter:
         if row < 0:
             raise Raised(error_of(op.attrs["error"]), op.span)
         self._define(active, op, row)
+
+    def _assured(self, active: Activation, op: Op) -> None:
+        self._define(active, op, self._value(active, op.operands[0]))
+
+    def _same(self, active: Activation, op: Op) -> None:
+        one, other = (self._value(active, v) for v in op.operands)
+        self._define(active, op, bool(one == other))
 
     def _guard(self, active: Activation, op: Op) -> None:
         if not self._value(active, op.operands[0]):
@@ -307,7 +316,8 @@ class Interpreter:
         if each == "index":
             return Instance(scalar(param.type, np.int64(index)))  # type: ignore[arg-type]
         if not isinstance(operand.type, Num):
-            return Instance(given.value[0] + index)
+            row = given.value[0] + index
+            return Instance(row) if each == "each" else self._field(operand.type.table, int(each[6:]), param, row)
         assert isinstance(param.type, Num)
         element = Instance(scalar(param.type, given.value[index]))
         if self.trace is not None:
@@ -365,6 +375,8 @@ _STEPS: dict[str, Callable[[Interpreter, Activation, Op], None]] = {
     "seqslice": Interpreter._seqslice,
     "isnull": Interpreter._isnull,
     "nonnull": Interpreter._nonnull,
+    "assured": Interpreter._assured,
+    "same": Interpreter._same,
     "guard": Interpreter._guard,
     "if": Interpreter._if,
     "loop": Interpreter._loop,

@@ -28,7 +28,8 @@ class Gradients:
 
     inputs  summed over the batch, or [B, *shape] with per_lane; only inputs that a caller gives, none derived.
     params  row values, one per parameter of the entry.
-    tables  {(table, field): column of cotangents}, one row per table row.
+    tables  {(table, field): column of cotangents}, one row per table row; with per_lane, a table whose rows examples
+            share has a list of such columns (or None), one per example.
     """
 
     inputs: list[Any]
@@ -127,7 +128,7 @@ class Run:
         if len(self.traces) != self.batch:
             raise ValueError("this run was made without a tape")
         entry = self.module.functions[self.module.entry]
-        tables: dict[tuple[str, int], Any] = {}
+        shared: list[dict[tuple[str, int], Any]] = []
         inputs: list[list[Any]] = []
         params: list[list[Any]] = []
         state = Cotangents(self.module, self.tables)
@@ -139,9 +140,12 @@ class Run:
             params.append([self._taken(state, v.type, i) for v, i in zip(entry.params, self.entries[k], strict=True)])
             if per_lane:
                 inputs.append(self._at_inputs(state))
+                shared.append(self._of_shared_tables(state))
         if not per_lane:
             inputs.append(self._at_inputs(state))
-        tables.update(state.tables)
+        tables = dict(state.tables)
+        for key in {key for lane in shared for key in lane}:
+            tables[key] = [lane.get(key) for lane in shared]
         return Gradients(
             [self._joined_input(j, [row[j] for row in inputs], per_lane) for j in range(len(self.given))],
             [
@@ -163,6 +167,11 @@ class Run:
             self._taken(state, value.type, instance) if carries_gradient(value.type) else None
             for value, instance in zip(self.module.inputs, self.given, strict=False)
         ]
+
+    def _of_shared_tables(self, state: Cotangents) -> dict[tuple[str, int], Any]:
+        """Takes out the columns of tables whose rows more than one example can reach."""
+        keys = [key for key in state.tables if not self.module.tables[key[0]].unique]
+        return {key: state.tables.pop(key) for key in keys}
 
     def _taken(self, state: Cotangents, type_: Any, instance: Instance) -> Any:
         if not carries_gradient(type_):

@@ -86,7 +86,9 @@ measure:
   %distance = load i64, ptr %distance.at
   %adjacent = icmp eq i64 %distance, %expected
   %single = icmp eq i64 %dimension, 1
-  %empty = icmp eq i64 %inner, 0
+  %no.columns = icmp eq i64 %inner, 0
+  %no.rows = icmp eq i64 %lead, 0
+  %empty = or i1 %no.columns, %no.rows
   %fits.1 = or i1 %adjacent, %single
   %fits = or i1 %fits.1, %empty
   br i1 %fits, label %next, label %refuse
@@ -105,7 +107,7 @@ refuse:
 """Bytes from row to row of an array, 0 if it has no rows (lead < 0), or `NOT_FITTING`.
 
 Fits: a NumPy array proper, of the type number, in native byte order, with the flags; its first axis `lead` long, the
-others contiguous with `inner` elements of `size` bytes in all.
+others contiguous with `inner` elements of `size` bytes in all. The strides of an array without elements mean nothing.
 """
 
 

@@ -124,7 +124,7 @@ def _finite_only(function: Callable[[Builder, Value], Value]) -> Callable[..., V
 def power_checked(b: Builder, dtype: str, fail: Fail, x: Value, y: Value) -> Value:
     """x ** y of Python floats: zero to a negative power, a negative number to a fraction, and overflow fail."""
     both_finite = arithmetic.finite(b, x) & arithmetic.finite(b, y)
-    fail(x.eq(0.0) & y.lt(0.0), Failure.ZERO_DIVISION)
+    fail(both_finite & x.eq(0.0) & y.lt(0.0), Failure.ZERO_DIVISION)
     fail(both_finite & x.lt(0.0) & ~is_integer(b, y), Failure.COMPLEX)
     result = power(b, x, y)
     fail(both_finite & arithmetic.infinite(b, result) & x.ne(0.0), Failure.OVERFLOW)

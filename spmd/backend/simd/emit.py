@@ -70,31 +70,16 @@ class ChainWriter:
     def _check_arrays(self) -> None:
         b, spec = self.b, self.spec
         entry = Entry(b)
-        outputs = [(kind, spec.dtypes[value]) for value, kind in spec.outputs]
-        operands = [(operand.kind, operand.dtype) for operand in spec.operands]
-        places = [
-            entry.place(number, FIRST_ARRAY + number, kind, dtype, written=number < len(outputs))
-            for number, (kind, dtype) in enumerate(outputs + operands)
-        ]
-        self.outputs, self.operands = places[: len(outputs)], places[len(outputs) :]
+        wanted = [(kind, spec.dtypes[value]) for value, kind in spec.outputs]
+        wanted += [(operand.kind, operand.dtype) for operand in spec.operands]
+        for number, (kind, dtype) in enumerate(wanted):
+            entry.want(FIRST_ARRAY + number, kind, dtype, written=number < len(spec.outputs))
         if spec.checked:
-            self._check_errors(entry, len(places))
-        entry.close()
-
-    def _check_errors(self, entry: Entry, number: int) -> None:
-        """The error array may be left out: anything but an array counts as that."""
-        b = self.b
-        self.has_errors = entry.is_array(entry.item(1))
-        given, join, before = b.fresh("errors"), b.fresh("join"), b.block
-        b.write(f"br i1 {self.has_errors}, label %{given}, label %{join}")
-        b.open(given)
-        place = entry.place(number, 1, "row", "int32", written=True)
-        inside = b.block
-        b.write(f"br label %{join}")
-        b.open(join)
-        data = b.scalar(f"phi ptr [ null, %{before} ], [ {place.data}, %{inside} ]")
-        stride = b.scalar(f"phi i64 [ 0, %{before} ], [ {place.stride}, %{inside} ]")
-        self.errors = Place("row", "i32", data, stride)
+            self.has_errors = entry.want_or_none(1, "row", "int32")
+        places = entry.close()
+        if spec.checked:
+            self.errors = places.pop()
+        self.outputs, self.operands = places[: len(spec.outputs)], places[len(spec.outputs) :]
 
     # ---- loops
 

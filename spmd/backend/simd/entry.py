@@ -6,7 +6,7 @@ if the array numbered i does not. Must not know what the function does afterward
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spmd.backend.simd import arrays
 from spmd.backend.simd.arithmetic import ELEMENTS
@@ -29,11 +29,12 @@ class Place:
 
 
 class Entry:
-    """Writes the checks into a builder's current block. After `close`, code runs only if all arrays fit."""
+    """Writes the checks into a builder's current block: `want` each array, then `close`, behind which all fit."""
 
     def __init__(self, b: Builder) -> None:
         self.b = b
-        self._refusals: list[tuple[str, int]] = []
+        self._wanted: list[tuple[str, Place]] = []
+        self._bad: list[str] = []
         b.functions["row_stride"] = arrays.ROW_STRIDE
         self.type = self.item(0)
 
@@ -41,40 +42,53 @@ class Entry:
         at = self.b.scalar(f"getelementptr i8, ptr %arguments, i64 {arrays.ITEMS + 8 * position}")
         return self.b.scalar(f"load ptr, ptr {at}")
 
-    def is_array(self, item: str) -> str:
-        """Register of type i1: whether an object is a NumPy array."""
-        at = self.b.scalar(f"getelementptr i8, ptr {item}, i64 {arrays.TYPE}")
-        return self.b.scalar(f"icmp eq ptr {self.b.scalar(f'load ptr, ptr {at}')}, {self.type}")
-
-    def place(self, number: int, position: int, kind: str, dtype: str, *, written: bool, rows: str = "%K") -> Place:
-        """The array at a position of the tuple, blamed as `number` if it does not fit.
-
-        `kind` is 'full' [rows, F], 'row' [rows], 'col' [F] or 'one' [].
-        """
-        b, element = self.b, ELEMENTS[dtype]
-        lead = rows if kind in ("full", "row") else "-1"
-        flags = arrays.WRITEABLE if written else 0
+    def want(self, position: int, kind: str, dtype: str, *, written: bool, rows: str = "%K") -> None:
+        """Checks the array at a position of the tuple: 'full' [rows, F], 'row' [rows], 'col' [F] or 'one' []."""
         item = self.item(position)
-        stride = b.scalar(
-            f"call i64 @row_stride(ptr {item}, ptr {self.type}, i32 {arrays.type_number(dtype)}, "
-            f"i64 {SIZES[stored(element)]}, i64 {lead}, i64 {INNER[kind]}, i32 {flags})"
-        )
-        bad = b.scalar(f"icmp eq i64 {stride}, {arrays.NOT_FITTING}")
-        good = b.fresh("fits")
-        self._refusals.append((b.block, number))
-        b.write(f"br i1 {bad}, label %refuse, label %{good}")
-        b.open(good)
-        data = b.scalar(f"load ptr, ptr {b.scalar(f'getelementptr i8, ptr {item}, i64 {arrays.DATA}')}")
-        return Place(kind, element, data, stride)
+        stride = self._stride(item, kind, dtype, written, rows)
+        self._bad.append(self.b.scalar(f"icmp eq i64 {stride}, {arrays.NOT_FITTING}"))
+        self._wanted.append((item, Place(kind, ELEMENTS[dtype], "", stride)))
 
-    def close(self) -> None:
+    def want_or_none(self, position: int, kind: str, dtype: str) -> str:
+        """As `want`, for an array to write that may be left out; returns a register of type i1: whether it is there.
+
+        Anything but an array counts as left out.
+        """
+        b, item = self.b, self.item(position)
+        type_at = b.scalar(f"getelementptr i8, ptr {item}, i64 {arrays.TYPE}")
+        there = b.scalar(f"icmp eq ptr {b.scalar(f'load ptr, ptr {type_at}')}, {self.type}")
+        stride = self._stride(item, kind, dtype, True, "%K")
+        misfit = b.scalar(f"icmp eq i64 {stride}, {arrays.NOT_FITTING}")
+        self._bad.append(b.scalar(f"and i1 {there}, {misfit}"))
+        # what is read as the address of a missing array is never used, but must be memory: the tuple is
+        self._wanted.append(
+            (b.scalar(f"select i1 {there}, ptr {item}, ptr %arguments"), Place(kind, ELEMENTS[dtype], "", stride))
+        )
+        return there
+
+    def _stride(self, item: str, kind: str, dtype: str, written: bool, rows: str) -> str:
+        lead = rows if kind in ("full", "row") else "-1"
+        return self.b.scalar(
+            f"call i64 @row_stride(ptr {item}, ptr {self.type}, i32 {arrays.type_number(dtype)}, "
+            f"i64 {SIZES[stored(ELEMENTS[dtype])]}, i64 {lead}, i64 {INNER[kind]}, "
+            f"i32 {arrays.WRITEABLE if written else 0})"
+        )
+
+    def close(self) -> list[Place]:
+        """Ends the checks: one branch, for branches cost more time to compile than to run. The places in order."""
         b = self.b
-        ready = b.fresh("ready")
-        b.write(f"br label %{ready}")
+        first_bad = "0"
+        for number in reversed(range(len(self._bad))):
+            first_bad = b.scalar(f"select i1 {self._bad[number]}, i64 {-1 - number}, i64 {first_bad}")
+        b.write(f"br i1 {b.scalar(f'icmp eq i64 {first_bad}, 0')}, label %ready, label %refuse")
         b.open("refuse")
-        incoming = ", ".join(f"[ {-1 - number}, %{block} ]" for block, number in self._refusals)
-        b.write(f"ret i64 {b.scalar(f'phi i64 {incoming}')}" if incoming else "unreachable")
-        b.open(ready)
+        b.write(f"ret i64 {first_bad}")
+        b.open("ready")
+        places = []
+        for item, place in self._wanted:
+            data = b.scalar(f"load ptr, ptr {b.scalar(f'getelementptr i8, ptr {item}, i64 {arrays.DATA}')}")
+            places.append(replace(place, data=data))
+        return places
 
 
 def row_of(b: Builder, place: Place, k: str) -> str:

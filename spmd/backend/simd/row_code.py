@@ -32,12 +32,10 @@ class RowFunction:
         b.write("br label %check")
         b.open("check")
         entry = Entry(b)
-        places = [
-            entry.place(i, FIRST_ARRAY + i, kind, "int64" if kind == "row" else dtype, written=i == 0, rows=f"%{lead}")
-            for i, (_, kind, lead) in enumerate(self.arguments)
-        ]
-        entry.close()
-        self.body(b, places)
+        for i, (_, kind, lead) in enumerate(self.arguments):
+            wanted = "int64" if kind == "row" else dtype
+            entry.want(FIRST_ARRAY + i, kind, wanted, written=i == 0, rows=f"%{lead}")
+        self.body(b, entry.close())
         return b
 
 

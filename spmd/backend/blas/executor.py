@@ -1,0 +1,193 @@
+"""Program -> something that runs: forward over a batch, and backward over what ran.
+
+`compile_program` compiles every region and its adjoint once; `Compiled.forward` makes a `Run`, which holds all state,
+so that one Compiled serves many threads. A batch whose entry frames alone would crowd the memory budget is run in
+chunks of examples. The invariant: chunking changes no result, only the order of sums over examples.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from spmd.backend.blas.adjoint_code import AdjointWriter
+from spmd.backend.blas.chains import Kernels
+from spmd.backend.blas.fast import Moves, moves
+from spmd.backend.blas.plan import Plan, plan, uniform_inputs
+from spmd.backend.blas.prologue import PrologueAdjointWriter, compile_prologue
+from spmd.backend.blas.region_code import RegionWriter
+from spmd.backend.blas.run import Chunk, Run, rows_of
+from spmd.backend.blas.tape import Passing, tape
+from spmd.config import options
+from spmd.ir.core import Value
+from spmd.ir.region import AdjointRegion, Program
+from spmd.ir.types import Ref, Seq
+from spmd.runtime.code import Code
+from spmd.runtime.frames import TableData
+from spmd.runtime.machine import Machine
+from spmd.runtime.ragged import Ragged
+
+
+class Compiled:
+    """A compiled program."""
+
+    def __init__(self, plan_: Plan, code: Code, texts: dict[str, str], moves: Moves) -> None:
+        self.moves = moves
+        self.plan = plan_
+        self.code = code
+        self.texts = texts
+        self.adjoints: list[Any] = [None] * len(code.regions)
+        self.prologue: Any = None
+        self.prologue_adjoint: tuple[AdjointRegion, Any] | None = None
+        self.capacities = [64] * len(code.frames)
+
+    def forward(
+        self,
+        inputs: Sequence[Any],
+        params: Sequence[Any],
+        tables: dict[str, TableData],
+        batch: int,
+        tape: bool = False,
+        profile: bool = False,
+    ) -> Run:
+        """Runs a batch.
+
+        inputs   uniform values of Program.inputs without the derived ones: arrays and scalars as one example sees
+                 them, an int for a Ref, a pair of ints for a Seq
+        params   per parameter of the entry, with one row per example: array [B, *shape], Ragged, int64 [B] for a Ref,
+                 two int64 [B] for a Seq
+        tape     keep what `backward` needs
+
+        Raises the exception of the first example that raises, and MemoryBudgetError.
+        """
+        budget = options().budget
+        data = [tables[name] for name in self.plan.tables]
+        chunks = []
+        for low, high in self._chunks(batch, budget):
+            part = [rows_of(p, low, high, batch) for p in params]
+            chunks.append(self._run(inputs, part, data, high - low, low, budget, tape, profile))
+        return Run(self, chunks, batch)
+
+    def _chunks(self, batch: int, budget: int) -> list[tuple[int, int]]:
+        entry = self.code.frames[self.code.entry]
+        fits = max(1, budget // (8 * entry.nbytes))
+        types = [c.type for c in self.plan.functions[self.code.entry].results]
+        whole = any(isinstance(t, (Ref, Seq)) and t.table.startswith("@") for t in types)
+        if whole or batch <= fits:
+            return [(0, batch)]
+        return [(low, min(low + fits, batch)) for low in range(0, batch, fits)]
+
+    def _run(
+        self,
+        inputs: Sequence[Any],
+        params: Sequence[Any],
+        tables: list[TableData],
+        batch: int,
+        first: int,
+        budget: int,
+        tape: bool,
+        profile: bool,
+    ) -> Chunk:
+        known = list(inputs)
+        sizes = self.capacities
+        run = Machine(
+            self.code, known, tables, budget=budget, tape=tape, capacities=sizes, profile=profile, first=first
+        )
+        with np.errstate(all="ignore"):
+            kept: tuple[Any, ...] = ()
+            if self.prologue is not None:
+                derived, kept = self.prologue(run)
+                known.extend(derived)
+            if batch:
+                run.start(batch)
+                self._give(run, params, batch)
+                run.run()
+        self.capacities = [max(64, t.n) for t in run.frames]
+        return Chunk(run, kept, batch)
+
+    def _give(self, run: Machine, params: Sequence[Any], batch: int) -> None:
+        """Writes the entry's parameters."""
+        table = run.frames[self.code.entry]
+        spec = table.spec
+        for number, (position, value) in enumerate(zip(spec.params, params)):
+            column = spec.columns[position]
+            if column.kind == "ragged":
+                arena = run.arenas.get(column.dtype, column.shape)
+                first = run.adopted[("param", number)] = arena.adopt(value.data)
+                value = Ragged(arena.buffer, value.lo + first, value.dims)
+            table.write(column, slice(0, batch), value)
+
+
+def compile_program(
+    program: Program,
+    *,
+    target: str = "auto",
+    adjoints: dict[int, AdjointRegion] | None = None,
+    prologue_adjoint: AdjointRegion | None = None,
+) -> Compiled:
+    """Compiles a program, and the adjoints of its regions where given.
+
+    adjoints          as transform.adjoint gives them; under -1 the prologue's
+    prologue_adjoint  the prologue's, where it comes apart
+
+    target  'blas' uses NumPy alone; 'auto' also generates kernels for elementwise stretches.
+    """
+    plan_ = plan(program)
+    inputs = uniform_inputs(program)
+    texts: dict[str, str] = {}
+    sites = itertools.count()
+    kernels = Kernels() if target == "auto" else None
+    writers: list[RegionWriter] = []
+    reverses: list[AdjointWriter | None] = []
+    for region in program.regions:
+        adjoint = (adjoints or {}).get(region.id)
+        items = tape(Passing(plan_, region, inputs), adjoint) if adjoint is not None else []
+        writer = RegionWriter(plan_, region, inputs, items, kernels)
+        writer.write()
+        writers.append(writer)
+        reverse = None
+        if adjoint is not None:
+            reverse = AdjointWriter(plan_, region, adjoint, inputs, items, writer.forms(), sites, kernels)
+            reverse.write()
+        reverses.append(reverse)
+    if kernels is not None:
+        kernels.compile()
+    regions = [w.build() for w in writers]
+    for writer, reverse in zip(writers, reverses):
+        texts[f"region {writer.region.id}"] = writer.source.text
+        if reverse is not None:
+            texts[f"adjoint {writer.region.id}"] = reverse.source.text
+    code_ = Code(
+        plan_.frames,
+        regions,
+        plan_.forks,
+        plan_.sites,
+        plan_.callers,
+        [f.entry for f in plan_.functions],
+        plan_.function_number[program.entry],
+        plan_.memos,
+        plan_.priorities,
+    )
+    out = Compiled(plan_, code_, texts, moves(target))
+    out.adjoints = [r if r is None else r.build() for r in reverses]
+    _prologue(out, inputs, prologue_adjoint or (adjoints or {}).get(-1), sites)
+    return out
+
+
+def _prologue(
+    out: Compiled, inputs: dict[Value, int], adjoint: AdjointRegion | None, sites: itertools.count[int]
+) -> None:
+    block = out.plan.program.prologue
+    if block is None:
+        return
+    constants = {r for op in block.ops if op.name == "const" for r in op.results}
+    kept = [v for v in (adjoint.residuals if adjoint else []) if v not in inputs and v not in constants]
+    out.prologue, out.texts["prologue"], forms = compile_prologue(out.plan, block, inputs, kept)
+    if adjoint is not None:
+        writer = PrologueAdjointWriter(out.plan, adjoint, inputs, kept, forms, sites)
+        writer.write()
+        out.texts["adjoint of the prologue"] = writer.source.text
+        out.prologue_adjoint = adjoint, writer.build()

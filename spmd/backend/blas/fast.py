@@ -1,0 +1,111 @@
+"""Shorter ways for ops whose general rule costs more than the work itself on few rows.
+
+The invariant: each gives exactly what the primitive's rows rule gives and hands every doubtful row to that rule.
+`moves` gives the row kernels where kernels may be generated, NumPy's own calls elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from spmd.backend.blas.plan import num
+from spmd.ir.core import Op
+from spmd.ir.types import Num
+from spmd.runtime.faults import Faults
+from spmd.runtime.ragged import Array, add_rows
+
+Rule = Callable[..., Any]
+REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+
+
+def shorter(op: Op, forms: list[str], general: Rule) -> Rule:
+    """A shorter rule for an op over static shapes, or the general one."""
+    if op.name in REDUCTIONS and forms == ["rows"]:
+        return _reduction(op, general)
+    if op.name == "index" and len(forms) == 2 and forms[1] == "rows":
+        return _index(op, forms[0] == "rows", general)
+    return general
+
+
+def _reduction(op: Op, general: Rule) -> Rule:
+    source = num(op.operands[0])
+    axes = tuple(a % source.rank + 1 for a in op.attrs["axes"])
+    empty = any(not source.shape[a - 1] for a in axes)
+    if not source.floating or not axes or (empty and op.name != "sum"):
+        return general
+    reduce, keep = REDUCTIONS[op.name].reduce, bool(op.attrs.get("keepdims"))
+    axis = axes[0] if len(axes) == 1 else axes
+    return lambda x: reduce(x, axis, None, None, keep)
+
+
+def _index(op: Op, varying: bool, general: Rule) -> Rule:
+    def index(x: Any, i: Array, faults: Faults) -> Any:
+        size = x.shape[1] if varying else len(x)
+        # As unsigned numbers, negative indices are too large as well.
+        if not size or i.dtype != np.int64 or np.maximum.reduce(i.view(np.uint64)) >= size:
+            return general(x, i, faults=faults)
+        return x[np.arange(len(i)), i] if varying else x.take(i, 0)
+
+    return index
+
+
+class Moves:
+    """Adds of whole rows by NumPy."""
+
+    def add(self, target: Array, rows: Any, value: Any) -> None:
+        """target[rows] += value; rows do not repeat."""
+        target[rows] += value
+
+    def add_repeated(self, target: Array, rows: Any, value: Any) -> None:
+        """target[rows] += value; rows may repeat."""
+        add_rows(target, rows, value)
+
+
+class KernelMoves(Moves):
+    """The same by the row kernels, where they serve the arrays at hand."""
+
+    def __init__(self) -> None:
+        from spmd.backend.simd.rows import scatter_add_rows
+
+        self._scatter = scatter_add_rows
+
+    def add(self, target: Array, rows: Any, value: Any) -> None:
+        """target[rows] += value; rows do not repeat."""
+        if isinstance(rows, slice) or not _serves(target, value, len(rows)):
+            target[rows] += value
+        else:
+            self._scatter(target, rows, value)
+
+    def add_repeated(self, target: Array, rows: Any, value: Any) -> None:
+        """target[rows] += value; rows may repeat."""
+        if isinstance(rows, slice) or not _serves(target, value, len(rows)):
+            add_rows(target, rows, value)
+        else:
+            self._scatter(target, rows, value)
+
+
+def _serves(target: Array, value: Any, count: int) -> bool:
+    """Whether the kernel takes these: one element type, a full row each, rows contiguous."""
+    return (
+        isinstance(value, np.ndarray)
+        and value.dtype == target.dtype
+        and target.dtype.kind == "f"
+        and target.dtype.itemsize >= 4
+        and value.ndim == target.ndim
+        and len(value) == count
+        and value.flags.c_contiguous
+        and target.flags.c_contiguous
+    )
+
+
+def moves(target: str) -> Moves:
+    """What moves rows on this target."""
+    return Moves() if target == "blas" else KernelMoves()
+
+
+def plain_vector(type_: Any) -> bool:
+    """A vector of known length."""
+    return isinstance(type_, Num) and type_.static and type_.rank == 1

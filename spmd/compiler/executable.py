@@ -1,0 +1,242 @@
+"""A compiled program with what it needs at a call: where its inputs come from, what it returns, its adjoints.
+
+The invariant: an executable is immutable but for adjoints that are compiled on demand under a lock, so threads may share
+it; all that belongs to one call is in a `Call`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from batching import Packed
+from spmd.compiler import pipelines
+from spmd.compiler.results import Gradients, Results, cotangent_rows
+from spmd.compiler.signature import Columns, uniform
+from spmd.compiler.trace import Argument, Traced, trace
+from spmd.errors import GradientError
+from spmd.frontend.values import Abstract, Leaf
+from spmd.ir.core import Module, Value
+from spmd.ir.region import Program
+from spmd.ir.types import Num, carries_gradient
+
+Wanted = tuple[Any, ...]
+
+
+@dataclass(eq=False)
+class Executable:
+    """One specialisation of a function for the types of its arguments, on one target."""
+
+    function: Any
+    arguments: tuple[Argument, ...]
+    target: str
+    traced: Traced
+    module: Module
+    program: Program | None
+    plain: Any
+    taped: dict[Wanted, Any] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def holds(self) -> bool:
+        """Whether what the program took for granted is still so."""
+        return all(guard.holds() for guard in self.traced.guards)
+
+    def compiled(self, wanted: Wanted | None) -> Any:
+        """What runs; with the adjoints for what is to be differentiated."""
+        if wanted is None or self.target == "reference":
+            return self.plain
+        with self.lock:
+            if wanted not in self.taped:
+                self.taped[wanted] = _backend(self, wanted)
+            return self.taped[wanted]
+
+    def wanted(self, argnums: Sequence[int]) -> Wanted:
+        """What to differentiate with respect to, for arguments by position: inputs, table fields, parameters."""
+        given = self.traced.given
+        entry = self.module.functions[self.module.entry]
+        numbers = {id(v): k for k, v in enumerate(_params(self))}
+        found: list[Any] = []
+        for position in argnums:
+            argument, thing = self.arguments[position], given[position]
+            for v in thing.leaves():
+                if carries_gradient(v.type):
+                    found.append(v if not argument.mapped else numbers[id(v)])
+            for name, table in self.module.tables.items():
+                if name.startswith(argument.name + "/"):
+                    found += [(name, k) for k, t in enumerate(table.fields) if carries_gradient(t)]
+        assert len(numbers) == len(entry.params)
+        return tuple(found)
+
+
+def _params(executable: Executable) -> list[Value]:
+    """The placeholders of the entry's parameters, in order."""
+    traced = executable.traced
+    return [
+        v for argument, thing in zip(executable.arguments, traced.given) if argument.mapped for v in thing.leaves()
+    ]
+
+
+def build(function: Any, arguments: Sequence[Argument], target: str) -> Executable:
+    """Compiles a function for arguments of these types. Raises SpmdError."""
+    pipelines.check_target(target)
+    traced = trace(function, arguments)
+    module = pipelines.optimise(traced.module)
+    program = None if target == "reference" else pipelines.cut(module)
+    executable = Executable(function, tuple(arguments), target, traced, module, program, None)
+    executable.plain = _backend(executable, None)
+    return executable
+
+
+def _backend(executable: Executable, wanted: Wanted | None) -> Any:
+    if executable.target == "reference":
+        from spmd.backend.reference.target import compile_program as interpret
+
+        return interpret(executable.module)
+    from spmd.backend.blas.executor import compile_program
+
+    assert executable.program is not None
+    adjoints = None if wanted is None else pipelines.differentiate(executable.program, wanted)
+    return compile_program(executable.program, target=executable.target, adjoints=adjoints)
+
+
+@dataclass(eq=False)
+class Call:
+    """One call: the arguments as columns, the run, and its results."""
+
+    executable: Executable
+    packed: list[Packed]
+    batch: int
+    columns: list[Columns]
+    run: Any
+    captured: list[Packed]
+
+    def results(self) -> Any:
+        """The results, stacked over the batch."""
+        traced = self.executable.traced
+        return Results(self.batch, self._field).stacked(traced.result, self._leaves())
+
+    def _leaves(self) -> Iterator[Any]:
+        """Row values of the result's leaves; module inputs among them are repeated for each example."""
+        inputs = {id(v): k for k, v in enumerate(self.executable.traced.module.inputs)}
+        rows = iter(self.run.results)
+        values = _inputs(self.executable, self.columns, self.captured)
+        for v in self.executable.traced.result.leaves():
+            k = inputs.get(id(v))
+            if k is None:
+                yield next(rows)
+            else:
+                value = np.asarray(values[k])
+                yield np.broadcast_to(value, (self.batch, *value.shape)).copy()
+
+    def _field(self, table: str, index: int) -> Any:
+        if table.startswith("@"):
+            return self.run.column(table, index)
+        for columns in self.columns:
+            if table in columns.tables:
+                return columns.tables[table].fields[index]
+        raise KeyError(table)
+
+    def cotangents(self, given: Any) -> list[Any]:
+        """Row values of the cotangents of the entry's results."""
+        traced = self.executable.traced
+        inputs = set(traced.module.inputs)
+        rows = cotangent_rows(traced.result, given, self.batch)
+        return [row for row, v in zip(rows, traced.result.leaves()) if v not in inputs]
+
+    def ones(self) -> list[Any]:
+        """The cotangent of a single number."""
+        result = self.executable.traced.result
+        if not isinstance(result, Leaf) or result.type.shape or not result.type.floating:
+            raise GradientError(
+                f"a gradient is of a function that returns one float number; '{_name(self.executable.function)}' does not",
+                hint="sum the result, or use spmd.vjp.",
+            )
+        if result.value in self.executable.traced.module.inputs:
+            return []
+        return [np.ones(self.batch, result.type.dtype)]
+
+    def gradients(self, cotangents: list[Any], argnums: Sequence[int], per_lane: bool) -> list[Any]:
+        """The gradient of each argument asked for: stacked for mapped ones; for shared ones one row, or with `per_lane`
+        one row for each example."""
+        found = self.run.backward(cotangents, per_lane=per_lane)
+        inputs, params = iter(found.inputs), iter(found.params)
+        by_argument: list[list[Any]] = []
+        for argument, thing in zip(self.executable.arguments, self.executable.traced.given):
+            source = params if argument.mapped else inputs
+            by_argument.append([next(source) for _ in thing.leaves()])
+        tables = found.tables
+        return [self._gradient(k, by_argument[k], tables, per_lane) for k in argnums]
+
+    def _gradient(self, position: int, leaves: list[Any], tables: Any, per_lane: bool) -> Any:
+        argument, packed = self.executable.arguments[position], self.packed[position]
+        if not argument.mapped:
+            if per_lane and self.batch != 1:
+                return self._per_lane(position, leaves)
+            leaves = [None if leaf is None else leaf if per_lane else np.asarray(leaf)[None] for leaf in leaves]
+        return Gradients(argument.name, packed, lambda table, k: tables.get((table, k))).stacked(leaves)
+
+    def _per_lane(self, position: int, leaves: list[Any]) -> Any:
+        """One gradient of a shared argument for each example: its structure, the leaves stacked."""
+        thing = self.executable.traced.given[position]
+        kept = [leaf if leaf is not None else None for leaf in leaves]
+        for v in thing.leaves():
+            if not isinstance(v.type, Num):
+                name = self.executable.arguments[position].name
+                raise GradientError(
+                    f"gradients for each example with respect to '{name}', a list or objects shared by all, are not kept",
+                    hint="map over the argument, or differentiate the sum.",
+                )
+        return _stack_like(thing, iter(kept))
+
+
+def _stack_like(thing: Abstract, leaves: Iterator[Any]) -> Any:
+    from spmd.compiler.results import container
+    from spmd.frontend.values import Struct
+
+    if isinstance(thing, Struct):
+        return container(thing.kind, thing.cls, thing.names, [_stack_like(i, leaves) for i in thing.items])
+    return next(leaves) if isinstance(thing, Leaf) else None
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", "the function")
+
+
+def _inputs(executable: Executable, columns: list[Columns], captured: list[Packed]) -> list[Any]:
+    """Uniform values of the module's inputs: shared arguments, then captures."""
+    values: list[Any] = []
+    shared = [c for c, a in zip(columns, executable.arguments) if not a.mapped]
+    shared += columns[len(executable.arguments) :]
+    for part in shared:
+        values += [uniform(leaf) for leaf in part.leaves]
+    found = []
+    for value, given in zip(values, executable.traced.module.inputs):
+        python = isinstance(given.type, Num) and given.type.python
+        found.append(value.item() if python and isinstance(value, np.generic) else value)
+    return found
+
+
+def call(executable: Executable, packed: list[Packed], batch: int, wanted: Wanted | None, captured: list[Packed]) -> Call:
+    """Runs the program on packed arguments."""
+    columns = [Columns(a.name, p) for a, p in zip(executable.arguments, packed)]
+    columns += [Columns(c.name, p) for c, p in zip(executable.traced.captures, captured)]
+    tables = {name: data for part in columns for name, data in part.tables.items()}
+    params = [
+        leaf for part, a in zip(columns, executable.arguments) if a.mapped for leaf in part.leaves
+    ]
+    inputs = _inputs(executable, columns, captured)
+    run = executable.compiled(wanted).forward(inputs, params, tables, batch, wanted is not None)
+    _observe(run)
+    return Call(executable, packed, batch, columns, run, captured)
+
+
+OBSERVERS: list[Any] = []
+
+
+def _observe(run: Any) -> None:
+    for observer in OBSERVERS:
+        observer(run)

@@ -1,0 +1,45 @@
+"""The order of the passes, and what each target is made of. Read from top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from spmd.errors import OptionError
+from spmd.ir.core import Module
+from spmd.ir.region import AdjointRegion, Program
+from spmd.transform.adjoint import adjoint
+from spmd.transform.fission import fission
+from spmd.transform.hoist import hoist
+from spmd.transform.passes import Pass, run
+from spmd.transform.regions import regions
+from spmd.transform.simplify import simplify
+
+TARGETS = ("auto", "blas", "reference")
+
+PASSES: tuple[Pass, ...] = (
+    Pass("simplify", simplify),
+    Pass("fission", fission),
+    Pass("hoist", hoist),
+)
+
+
+def optimise(module: Module) -> Module:
+    """IR of one example -> better IR of one example."""
+    return run(PASSES, module)
+
+
+def cut(module: Module) -> Program:
+    """IR of one example -> regions."""
+    return regions(module)
+
+
+def differentiate(program: Program, wanted: Iterable[Any]) -> dict[int, AdjointRegion]:
+    """The adjoint of each region."""
+    return adjoint(program, wanted)
+
+
+def check_target(target: str) -> None:
+    """Raises OptionError for a target that does not exist."""
+    if target not in TARGETS:
+        raise OptionError(f"target '{target}' does not exist; there are {', '.join(TARGETS)}")

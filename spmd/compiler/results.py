@@ -1,0 +1,261 @@
+"""What a call gives back: results and gradients in the user's containers.
+
+The invariant: a result has one example's structure around stacked leaves (arrays with the batch in front, Ragged, or
+Packed where structure itself differs), and `batching.unpack` of it is the list that the loop gives. A gradient has its
+argument's structure with float leaves; other leaves are None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from batching import Packed, Ragged
+from batching.columns import ArrayColumn, Column, ListColumn, NoneColumn, NumberColumn, RaggedColumn, RecordColumn
+from batching.schema import (
+    ArraySchema, ListSchema, NumberSchema, PackedSchema, RecordSchema, Schema, text,
+)
+from spmd.compiler.signature import Columns
+from spmd.errors import UnsupportedType
+from spmd.frontend.values import Abstract, Const, Leaf, Run, Struct, describe
+from spmd.ir.types import Num
+from spmd.runtime.ragged import Ragged as RaggedRows
+from spmd.runtime.ragged import from_arrays
+
+Fields = Callable[[str, int], Any]
+
+
+def container(kind: str, cls: Any, names: tuple[Any, ...], items: list[Any]) -> Any:
+    """A container of the user's around given items; made without calling `__init__`."""
+    if kind == "tuple":
+        return tuple(items)
+    if kind == "list":
+        return list(items)
+    if kind == "dict":
+        return dict(zip(names, items))
+    if kind == "namedtuple":
+        return cls(*items)
+    made = object.__new__(cls)
+    for name, item in zip(names, items):
+        object.__setattr__(made, name, item)
+    return made
+
+
+# ------------------------------------------------------------------------------------------------ results
+class Results:
+    """Rebuilds results from row values. `fields(table, k)` gives field k of all frames of a function's table."""
+
+    def __init__(self, batch: int, fields: Fields) -> None:
+        self.batch = batch
+        self.fields = fields
+
+    def stacked(self, thing: Abstract, leaves: Iterator[Any]) -> Any:
+        """One example's structure around stacked leaves."""
+        if isinstance(thing, Struct):
+            return container(thing.kind, thing.cls, thing.names, [self.stacked(i, leaves) for i in thing.items])
+        if isinstance(thing, Leaf):
+            return self._leaf(thing.type, next(leaves))
+        if isinstance(thing, Const):
+            return self._constant(thing.value)
+        if isinstance(thing, Run):
+            return self._list(thing, next(leaves))
+        raise UnsupportedType(f"a function that returns {describe(thing)} cannot run in lanes",
+                              hint="return numbers, arrays, or tuples, dictionaries and dataclasses of them.")
+
+    def _leaf(self, type_: Num, rows: Any) -> Any:
+        if type_.text:
+            return np.array([text(int(k)) for k in rows], dtype=np.str_)
+        if isinstance(rows, RaggedRows):
+            return dense_or_ragged(rows, self.batch)
+        return rows
+
+    def _constant(self, value: Any) -> Any:
+        if value is None:
+            return None
+        return np.full(self.batch, value)
+
+    def _list(self, thing: Run, rows: tuple[Any, Any]) -> Packed:
+        parts = [self.fields(thing.table, k) for k in thing.fields]
+        schema, column = self._column(thing.item, iter(parts))
+        first, count = rows
+        return Packed(PackedSchema(ListSchema(schema)), ListColumn(first, count, column))
+
+    def _column(self, thing: Abstract, leaves: Iterator[Any]) -> tuple[Schema, Column]:
+        if isinstance(thing, Leaf):
+            rows = next(leaves)
+            if isinstance(rows, RaggedRows):
+                return ArraySchema(thing.type.dtype, thing.type.shape), RaggedColumn(rows.data, rows.lo, rows.dims)
+            if thing.type.rank:
+                return ArraySchema(thing.type.dtype, thing.type.shape), ArrayColumn(rows)
+            kind = {"int64": "int", "float64": "float", "bool": "bool"}[thing.type.dtype] if thing.type.python else (
+                "bool_" if thing.type.dtype == "bool" else thing.type.dtype
+            )
+            return NumberSchema(kind), NumberColumn(rows)
+        if isinstance(thing, Struct) and thing.kind != "list":
+            parts = [self._column(i, leaves) for i in thing.items]
+            names = tuple(map(str, thing.names)) if thing.kind == "tuple" else thing.names
+            schema = RecordSchema(thing.kind, thing.cls, names, tuple(s for s, _ in parts))
+            return schema, RecordColumn(tuple(c for _, c in parts), len_of(parts))
+        raise UnsupportedType(f"a function that returns a list of {describe(thing)} cannot run in lanes")
+
+
+def len_of(parts: list[tuple[Schema, Column]]) -> int:
+    from batching.columns import rows_of
+
+    return rows_of(parts[0][1]) if parts else 0
+
+
+def dense_or_ragged(rows: RaggedRows, batch: int) -> Any:
+    """Arrays of one shape stacked; else Ragged."""
+    dims = rows.dims
+    if batch and (dims == dims[0]).all():
+        return np.array(rows.dense((*map(int, dims[0]), *rows.trail)))
+    return Ragged(rows.data, rows.lo, rows.dims)
+
+
+def one(stacked: Any) -> Any:
+    """Row 0 of a stacked result: what a single example gives."""
+    if isinstance(stacked, (Packed, Ragged, np.ndarray)):
+        return stacked[0]
+    if stacked is None:
+        return None
+    if isinstance(stacked, tuple) and hasattr(stacked, "_fields"):
+        return type(stacked)(*map(one, stacked))
+    if isinstance(stacked, (tuple, list)):
+        return type(stacked)(map(one, stacked))
+    if isinstance(stacked, dict):
+        return {k: one(v) for k, v in stacked.items()}
+    names = [f.name for f in dataclasses.fields(stacked)]
+    return container("dataclass", type(stacked), tuple(names), [one(getattr(stacked, n)) for n in names])
+
+
+# ------------------------------------------------------------------------------------------------ cotangents in
+def cotangent_rows(thing: Abstract, given: Any, batch: int, name: str = "cotangent") -> list[Any]:
+    """Row values of the cotangents of a result's leaves (None for leaves that carry none), from its structure."""
+    if isinstance(thing, Struct):
+        parts = _parts(thing, given, name)
+        return [row for item, part, key in zip(thing.items, parts, thing.names)
+                for row in cotangent_rows(item, part, batch, f"{name}[{key!r}]")]
+    if not isinstance(thing, Leaf):
+        return [None] * len(list(thing.leaves()))
+    if not thing.type.floating or given is None:
+        return [None]
+    return [_rows(thing.type, given, batch, name)]
+
+
+def _parts(thing: Struct, given: Any, name: str) -> list[Any]:
+    if given is None:
+        return [None] * len(thing.items)
+    if isinstance(given, Packed):
+        given = _unpacked(given)
+    if thing.kind == "dict" and isinstance(given, dict):
+        return [given.get(k) for k in thing.names]
+    if thing.kind in ("tuple", "list", "namedtuple") and isinstance(given, (tuple, list)) and len(given) == len(thing.items):
+        return list(given)
+    if thing.kind == "dataclass" and hasattr(given, "__dict__"):
+        return [getattr(given, str(k), None) for k in thing.names]
+    raise UnsupportedType(f"the {name} has not the structure of the result: {describe(thing)} is needed")
+
+
+def _unpacked(given: Packed) -> Any:
+    """A packed record as a container of stacked leaves."""
+    return stacked_columns(given.schema.root, given.root, lambda schema, column: Packed(
+        PackedSchema(schema, given.schema.tables), column, given.tables, checked=True))
+
+
+def stacked_columns(schema: Schema, column: Column, rest: Callable[[Schema, Column], Any]) -> Any:
+    """Columns as a container of stacked leaves; what has no such form goes through `rest`."""
+    if isinstance(schema, RecordSchema) and isinstance(column, RecordColumn):
+        items = [stacked_columns(s, c, rest) for s, c in zip(schema.fields, column.fields)]
+        return container(schema.kind, schema.cls, schema.names, items)
+    if isinstance(column, (NumberColumn, ArrayColumn)):
+        return column.values
+    if isinstance(column, RaggedColumn):
+        return Ragged(column.values, column.start, column.dims)
+    if isinstance(column, NoneColumn):
+        return None
+    return rest(schema, column)
+
+
+def _rows(type_: Num, given: Any, batch: int, name: str) -> Any:
+    if isinstance(given, Packed):
+        given = _unpacked(given)
+    if type_.static:
+        array = np.asarray(given, type_.dtype)
+        if array.shape == type_.shape and batch == 1 and array.shape != (batch, *type_.shape):
+            array = array[None]
+        if array.shape != (batch, *type_.shape):
+            raise UnsupportedType(f"the {name} has shape {array.shape}; {(batch, *type_.shape)} is needed")
+        return np.ascontiguousarray(array)
+    if isinstance(given, Ragged):
+        return RaggedRows(np.asarray(given.values, type_.dtype), given.start, given.dims).pack()
+    k = max(i for i, n in enumerate(type_.shape) if n is None) + 1
+    arrays = [np.asarray(a, type_.dtype) for a in given]
+    return from_arrays(arrays, k, type_.dtype)
+
+
+# ------------------------------------------------------------------------------------------------ gradients out
+class Gradients:
+    """Rebuilds the gradient of one argument from the cotangents of its leaves.
+
+    `leaves` are row values ([n, ...], one row per example or, for a shared argument, one row in all) or None;
+    `tables(table, field)` the cotangents of a table's field, or None.
+    """
+
+    def __init__(self, name: str, packed: Packed, tables: Callable[[str, int], Any]) -> None:
+        self.name = name
+        self.packed = packed
+        self.tables = tables
+        self._columns = Columns(name, packed)
+
+    def stacked(self, leaves: list[Any]) -> Any:
+        """The gradient of the argument's examples."""
+        found = _Replaced(self._columns, leaves, self.tables, self.name)
+        packed = self.packed
+        floats = iter(found.arrays(packed))
+        gradient = packed.gradient_like([next(floats) for _ in packed.float_leaves()])
+        return stacked_columns(gradient.schema.root, gradient.root, lambda schema, column: Packed(
+            PackedSchema(schema, gradient.schema.tables), column, gradient.tables, checked=True))
+
+
+class _Replaced:
+    """Walks an argument's columns in the order of `Packed.float_leaves` and looks up each float leaf's cotangent."""
+
+    def __init__(self, columns: Columns, leaves: list[Any], tables: Callable[[str, int], Any], name: str) -> None:
+        self.columns = columns
+        self.leaves = leaves
+        self.tables = tables
+        self.name = name
+
+    def arrays(self, packed: Packed) -> Iterator[Any]:
+        by_array: dict[int, Any] = {}
+        for row, leaf in zip(self.leaves, self.columns.leaves):
+            self._note(by_array, leaf, row)
+        for table, data in self.columns.tables.items():
+            for k, leaf in enumerate(data.fields):
+                self._note(by_array, leaf, self.tables(table, k))
+        for _, values in packed.float_leaves():
+            found = by_array.get(id(values))
+            yield np.zeros_like(values) if found is None else np.asarray(found, values.dtype).reshape(values.shape)
+
+    def _note(self, by_array: dict[int, Any], leaf: Any, cotangent: Any) -> None:
+        if cotangent is None or isinstance(leaf, tuple):
+            return
+        if isinstance(leaf, RaggedRows):
+            by_array[id(leaf.data)] = _scattered(leaf, cotangent)
+        else:
+            by_array[id(leaf)] = cotangent
+
+
+def _scattered(leaf: RaggedRows, cotangent: Any) -> Any:
+    """The cotangent of ragged rows, at the places of their values."""
+    if not isinstance(cotangent, RaggedRows):
+        return cotangent
+    out = np.zeros(leaf.data.shape, cotangent.data.dtype)
+    np.add.at(out, leaf.index(), cotangent.flat())
+    return out
+
+

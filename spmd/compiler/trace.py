@@ -1,0 +1,147 @@
+"""The front end's part of compiling: a function and the schemas of its arguments -> module, result, captures.
+
+The invariant: mapped arguments are the entry's parameters, leaf by leaf in order; shared and captured ones are module
+inputs, in the order of `given`. What the program captured and what it took for granted is in `captures` and `guards`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from batching import Packed
+from batching.schema import PackedSchema, intern
+from spmd.compiler.signature import Shapes, packed_shared
+from spmd.errors import InternalError, TypeMismatch
+from spmd.frontend.lowering import Lowering, Pending
+from spmd.frontend.names import MISSING, Globals, Guard, Source
+from spmd.frontend.read import Definition, read
+from spmd.frontend.specialise import Specialiser
+from spmd.frontend.values import Abstract, Static
+from spmd.ir.core import Module, Op, Value
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a call, as far as compiling goes."""
+
+    name: str
+    schema: PackedSchema
+    mapped: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """A captured array or container: read at each call, valid while its schema is the same."""
+
+    name: str
+    source: Source
+    schema: PackedSchema
+
+    def read(self) -> Packed | None:
+        """What the name holds now, packed; None if it is gone."""
+        value = self.source.read()
+        return None if value is MISSING else packed_shared(value, self.source.name)
+
+
+@dataclass(eq=False)
+class Traced:
+    """A program in IR, before any pass.
+
+    given      structure of each argument and then of each capture: which leaf is which input or parameter.
+    result     structure of what the entry returns; its leaves are placeholders or module inputs.
+    """
+
+    module: Module
+    result: Abstract
+    given: list[Abstract]
+    captures: list[Capture]
+    guards: list[Guard] = field(default_factory=list)
+
+
+def trace(function: Any, arguments: Sequence[Argument]) -> Traced:
+    """Lowers a function for arguments of these schemas. Raises SpmdError."""
+    module = Module({}, "", [], {})
+    captures: list[Capture] = []
+    given: list[Abstract] = []
+    shapes = Shapes(module.tables, {})
+
+    def share(name: str, schema: PackedSchema) -> Abstract:
+        thing = shapes.argument(name, schema, unique=False)
+        for value in thing.leaves():
+            value.name = name
+            module.inputs.append(value)
+        given.append(thing)
+        return thing
+
+    def capture(source: Source, value: Any) -> Abstract:
+        packed = packed_shared(value, source.name)
+        name = f"${len(captures)}.{source.name}"
+        captures.append(Capture(name, source, packed.schema))
+        return share(name, packed.schema)
+
+    specialiser = Specialiser(module, Globals(capture, shapes.layouts), intern)
+    bound: dict[str, Abstract] = {}
+    for a in arguments:
+        if a.mapped:
+            bound[a.name] = shapes.argument(a.name, a.schema, unique=True)
+            given.append(bound[a.name])
+        else:
+            bound[a.name] = share(a.name, a.schema)
+    result = _enter(specialiser, function, bound)
+    _prune(module)
+    return Traced(module, result, given, captures, specialiser.globals.guards)
+
+
+def _enter(specialiser: Specialiser, function: Any, bound: dict[str, Abstract]) -> Abstract:
+    """Lowers the entry: the function itself, or a wrapper that calls something that is no Python function."""
+    module = specialiser.module
+    if hasattr(function, "__spmd_vmap__"):
+        definition = read(function.__wrapped__)
+        lower = _calling(function, list(bound))
+        spec = specialiser.specialise(definition, ("entry", function), bound, None, None, lower)
+    else:
+        definition = read(function)
+        specialiser.check(definition)
+        lower = specialiser.lower_definition
+        spec = specialiser.specialise(definition, ("function", function), bound, None, None, lower)
+    if spec.function is None:
+        raise InternalError(f"'{spec.title}' was not lowered")
+    if spec.result is None:
+        raise TypeMismatch(f"'{spec.title}' never returns", span=definition.span())
+    module.entry = spec.name
+    return spec.result
+
+
+def _calling(function: Any, names: list[str]) -> Callable[[Lowering], None]:
+    """The body of an entry that calls a vmapped function with the entry's own arguments."""
+    from spmd.frontend.calls import apply
+
+    def lower(low: Lowering) -> None:
+        args = {name: low.scope.names[name] for name in names}
+        definition: Definition = low.definition
+        result = apply(low, Static(function), [], args, definition.node)
+        low.returns.append(Pending(low.b.block, low.scope, low.b.span, result))
+        low.ended.add(low.b.block)
+
+    return lower
+
+
+def _prune(module: Module) -> None:
+    """Drops functions that the entry does not reach."""
+    reached: set[str] = set()
+    stack = [module.entry]
+    while stack:
+        name = stack.pop()
+        if name in reached:
+            continue
+        reached.add(name)
+        op: Op
+        stack += [op.attrs["function"] for op in module.functions[name].body.walk() if op.name in ("call", "map")]
+    module.functions = {name: f for name, f in module.functions.items() if name in reached}
+
+
+def leaf_values(things: Sequence[Abstract]) -> list[Value]:
+    """All leaves of some structures, in order."""
+    return [v for thing in things for v in thing.leaves()]

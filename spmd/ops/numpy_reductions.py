@@ -1,0 +1,232 @@
+"""NumPy's reductions and matrix products, as primitives.
+
+The invariant: dtypes are NumPy's (sums and products of bools and small integers widen to 64 bits, means of integers
+are float64); axes and keepdims are constants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spmd.ir.build import Builder
+from spmd.ir.core import Value
+from spmd.ops.arguments import (
+    array,
+    axes_of,
+    bind,
+    dtype_of,
+    needed,
+    product,
+    size_value,
+    sizes_of_value,
+    static_bool,
+    static_int,
+)
+from spmd.ops.calculus import constant, num
+from spmd.ops.numpy_elementwise import Rule, as_bool
+from spmd.ops.numpy_shapes import flattened, permuted
+from spmd.ops.operators import apply, binary, matrix_product
+from spmd.ops.primitive import Refusal
+from spmd.ops.promotion import cast, strengthen
+
+
+def _axes(b: Builder, title: str, bound: dict[str, Any], x: Value) -> dict[str, Any]:
+    """The attributes of a reduction."""
+    keepdims = static_bool(b, title, "keepdims", bound.get("keepdims", False))
+    return {"axes": axes_of(b, title, bound.get("axis"), num(x).rank), "keepdims": keepdims}
+
+
+def widened(dtype: str) -> str:
+    """The dtype that NumPy sums in."""
+    kind, size = np.dtype(dtype).kind, np.dtype(dtype).itemsize
+    if kind in "bi" and size < 8:
+        return "int64"
+    return "uint64" if kind == "u" and size < 8 else dtype
+
+
+def reduction(name: str) -> Rule:
+    """np.sum, np.prod"""
+    title = f"np.{name}"
+
+    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+        bound = bind(title, "a axis dtype -out keepdims -initial -where", args, kwargs)
+        x = array(b, *needed(title, bound, "a"))
+        x = cast(b, x, dtype_of(bound.get("dtype"), widened(num(x).dtype)))
+        return b.emit(name, x, **_axes(b, title, bound, x))
+
+    return rule
+
+
+def extremum(name: str) -> Rule:
+    """np.max, np.min"""
+    title = f"np.{name}"
+
+    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+        bound = bind(title, "a axis -out keepdims -initial -where", args, kwargs)
+        x = array(b, *needed(title, bound, "a"))
+        attrs = _axes(b, title, bound, x)
+        if any(num(x).shape[k] == 0 for k in attrs["axes"]):
+            which = "maximum" if name == "max" else "minimum"
+            raise ValueError(f"zero-size array to reduction operation {which} which has no identity")
+        return b.emit(name, x, **attrs)
+
+    return rule
+
+
+def position(name: str) -> Rule:
+    """np.argmax, np.argmin"""
+    title = f"np.{name}"
+
+    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+        bound = bind(title, "a axis -out keepdims", args, kwargs)
+        x = array(b, *needed(title, bound, "a"))
+        if not num(x).rank:
+            return b.const(np.int64(0))
+        return b.emit(name, x, **_axes(b, title, bound, x))
+
+    return rule
+
+
+def test(name: str) -> Rule:
+    """np.any, np.all"""
+    title = f"np.{name}"
+
+    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+        bound = bind(title, "a axis -out keepdims -where", args, kwargs)
+        x = as_bool(b, array(b, *needed(title, bound, "a")))
+        return b.emit(name, x, **_axes(b, title, bound, x))
+
+    return rule
+
+
+# ---------------------------------------------------------------------------------------------------- averages
+def divided(b: Builder, total: Value, count: Any) -> Value:
+    """A sum divided by a number of elements (a Python int, or a value)."""
+    if isinstance(count, int):
+        return b.emit("div", total, constant(b, count, total))
+    return binary(b, "/", total, cast(b, size_value(b, count), num(total).dtype))
+
+
+def average(b: Builder, x: Value, axes: tuple[int, ...], keepdims: bool, dtype: Any = None, ddof: int = 0) -> Value:
+    """The mean: of float16 computed in float32, of integers in float64, as NumPy does."""
+    own = num(x).dtype
+    result = dtype_of(dtype, "float64" if np.dtype(own).kind in "biu" else own)
+    x = cast(b, x, "float32" if result == "float16" else result)
+    count = product(b, [n for k, n in enumerate(sizes_of_value(b, x)) if k in axes])
+    if ddof:
+        count = count - ddof if isinstance(count, int) else b.emit("sub", count, b.const(np.int64(ddof)))
+        count = max(count, 0) if isinstance(count, int) else b.emit("maximum", count, b.const(np.int64(0)))
+    return cast(b, divided(b, b.emit("sum", x, axes=axes, keepdims=keepdims), count), result)
+
+
+def _mean(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    bound = bind("np.mean", "a axis dtype -out keepdims -where", args, kwargs)
+    x = array(b, *needed("np.mean", bound, "a"))
+    attrs = _axes(b, "np.mean", bound, x)
+    return average(b, x, attrs["axes"], attrs["keepdims"], bound.get("dtype"))
+
+
+def _variance(b: Builder, title: str, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    bound = bind(title, "a axis -dtype -out ddof keepdims -where -mean -correction", args, kwargs)
+    x = array(b, *needed(title, bound, "a"))
+    attrs = _axes(b, title, bound, x)
+    ddof = static_int(b, title, "ddof", bound.get("ddof", 0))
+    if num(x).kind in "biu":
+        x = cast(b, x, "float64")
+    if num(x).dtype == "float16":
+        raise Refusal(f"{title} of float16 values is not supported", "convert them to float32.")
+    centre = average(b, x, attrs["axes"], True)
+    return average(b, b.emit("square", binary(b, "-", x, centre)), attrs["axes"], attrs["keepdims"], ddof=ddof)
+
+
+def _var(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    return _variance(b, "np.var", args, kwargs)
+
+
+def root(b: Builder, x: Value) -> Value:
+    """A square root whose derivative at 0 is 0: that of a norm (DESIGN 8)."""
+    empty = b.emit("eq", x, constant(b, 0, x))
+    safe = b.emit("where", empty, constant(b, 1, x), x)
+    return b.emit("where", empty, constant(b, 0, x), b.emit("sqrt", safe))
+
+
+def _std(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    return root(b, _variance(b, "np.std", args, kwargs))
+
+
+def _norm(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    bound = bind("np.linalg.norm", "x -ord axis keepdims", args, kwargs)
+    x = array(b, *needed("np.linalg.norm", bound, "x"))
+    if num(x).kind in "biu":
+        x = cast(b, x, "float64")
+    attrs = _axes(b, "np.linalg.norm", bound, x)
+    return root(b, b.emit("sum", b.emit("square", x), **attrs))
+
+
+# ---------------------------------------------------------------------------------------------- matrix products
+def _pair(b: Builder, title: str, args: list[Any], kwargs: dict[str, Any]) -> list[Value]:
+    bound = bind(title, "a b -out", args, kwargs)
+    return [array(b, x) for x in needed(title, bound, "a", "b")]
+
+
+def dot(b: Builder, x: Value, y: Value) -> Value:
+    """np.dot"""
+    if not num(x).rank or not num(y).rank:
+        return apply(b, "mul", np.multiply, x, y)
+    if num(x).rank > 2 or num(y).rank > 2:
+        raise Refusal("np.dot of arrays of more than two axes is not supported", "use @.")
+    return matrix_product(b, x, y)
+
+
+def _dot(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    return dot(b, *_pair(b, "np.dot", args, kwargs))
+
+
+def _matmul(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    bound = bind("np.matmul", "x1 x2 -out", args, kwargs)
+    return matrix_product(b, *[array(b, x) for x in needed("np.matmul", bound, "x1", "x2")])
+
+
+def _inner(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    x, y = _pair(b, "np.inner", args, kwargs)
+    if num(y).rank == 2 and num(x).rank in (1, 2):
+        y = permuted(b, y, (1, 0))
+    elif num(x).rank > 2 or num(y).rank > 2:
+        raise Refusal("np.inner of arrays of more than two axes is not supported", "use @.")
+    return dot(b, x, y)
+
+
+def _vdot(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    x, y = _pair(b, "np.vdot", args, kwargs)
+    return matrix_product(b, flattened(b, x), flattened(b, y))
+
+
+def _outer(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    x, y = (flattened(b, strengthen(b, v)) for v in _pair(b, "np.outer", args, kwargs))
+    dtype = str(np.promote_types(num(x).dtype, num(y).dtype))
+    return b.emit("outer", cast(b, x, dtype), cast(b, y, dtype))
+
+
+REDUCTION_CALLS: dict[Any, Rule] = {
+    np.sum: reduction("sum"),
+    np.prod: reduction("prod"),
+    np.max: extremum("max"),
+    np.amax: extremum("max"),
+    np.min: extremum("min"),
+    np.amin: extremum("min"),
+    np.argmax: position("argmax"),
+    np.argmin: position("argmin"),
+    np.any: test("any"),
+    np.all: test("all"),
+    np.mean: _mean,
+    np.var: _var,
+    np.std: _std,
+    np.linalg.norm: _norm,
+    np.dot: _dot,
+    np.matmul: _matmul,
+    np.inner: _inner,
+    np.vdot: _vdot,
+    np.outer: _outer,
+}

@@ -1,0 +1,236 @@
+"""Functions of Python's builtins and math module on numbers, as primitives.
+
+The invariants: math's functions take and give Python floats, whatever number comes in, and raise as CPython's do;
+builtins give the kind that CPython gives.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from spmd.ir.build import Builder
+from spmd.ir.core import Value
+from spmd.ir.types import join
+from spmd.ops.arguments import scalar_only, static_int
+from spmd.ops.calculus import num
+from spmd.ops.numpy_elementwise import Rule, absolute, rounded
+from spmd.ops.operators import binary, python_bool
+from spmd.ops.primitive import Refusal
+from spmd.ops.promotion import as_value, cast, common_python, constant_of, type_name
+
+
+def _positional(title: str, args: list[Any], kwargs: dict[str, Any], low: int, high: int) -> list[Any]:
+    if kwargs:
+        raise Refusal(f"{title}() takes no keywords here")
+    if not low <= len(args) <= high:
+        raise TypeError(f"{title}() takes {low} to {high} arguments, {len(args)} were given")
+    return args
+
+
+def python_float(b: Builder, x: Any) -> Value:
+    """float(x) of a number."""
+    value = as_value(b, x)
+    if scalar_only(value).text:
+        raise Refusal("a string cannot be converted to a number")
+    return cast(b, value, "float64", True)
+
+
+def python_int(b: Builder, x: Any) -> Value:
+    """int(x) of a number."""
+    value = as_value(b, x)
+    if scalar_only(value).text:
+        raise Refusal("a string cannot be converted to a number")
+    return cast(b, value, "int64", True)
+
+
+# --------------------------------------------------------------------------------------------------------- math
+def _function(name: str, count: int = 1) -> Rule:
+    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+        given = _positional(f"math.{name}", args, kwargs, count, count)
+        return b.emit(name, *[python_float(b, x) for x in given])
+
+    return rule
+
+
+def _to_integer(name: str) -> Rule:
+    """math.floor, ceil, trunc: a Python int."""
+
+    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+        (x,) = _positional(f"math.{name}", args, kwargs, 1, 1)
+        value = as_value(b, x)
+        type_ = scalar_only(value)
+        if name == "trunc" and not type_.python and type_.dtype != "float64":
+            raise TypeError(f"type {type_name(type_)} doesn't define __trunc__ method")
+        if type_.kind in "biu":
+            return python_int(b, value)
+        return b.emit("toint", b.emit(name, python_float(b, value)))
+
+    return rule
+
+
+def _log(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    x, *base = _positional("math.log", args, kwargs, 1, 2)
+    logs = [b.emit("log", python_float(b, v)) for v in (x, *base)]
+    return b.emit("div", *logs) if base else logs[0]
+
+
+def _power(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    x, y = (python_float(b, v) for v in _positional("math.pow", args, kwargs, 2, 2))
+    return b.emit("pow", x, y, domain=True)
+
+
+def _times(title: str, factor: float) -> Rule:
+    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+        (x,) = _positional(title, args, kwargs, 1, 1)
+        return b.emit("mul", python_float(b, x), b.const(factor))
+
+    return rule
+
+
+# ----------------------------------------------------------------------------------------------------- builtins
+def _abs(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    value = as_value(b, *_positional("abs", args, kwargs, 1, 1))
+    if not num(value).python:
+        return absolute(b, value)
+    return b.emit("abs", cast(b, value, common_python((num(value),)), True))
+
+
+def _extremum(name: str) -> Rule:
+    """max() and min() of scalars: the kinds of all are joined, as the paths of an `if` are."""
+
+    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+        if kwargs:
+            raise Refusal(f"{name}() takes no keywords here")
+        items: Sequence[Any] = args
+        if len(args) == 1:
+            if not isinstance(args[0], (tuple, list)):
+                raise Refusal(f"{name}() of an array is not supported", f"use np.{name}.")
+            items = args[0]
+            if not items:
+                raise ValueError(f"{name}() iterable argument is empty")
+        values = [as_value(b, x) for x in items]
+        if any(num(v).shape for v in values):
+            raise Refusal(f"{name}() of arrays compares them as a whole", f"use np.{name}imum.")
+        result = values[0]
+        for value in values[1:]:
+            result = _pair(b, name, result, value)
+        return result
+
+    return rule
+
+
+def _pair(b: Builder, name: str, x: Value, y: Value) -> Value:
+    type_ = join(x.type, y.type)
+    if type_ is None:
+        raise TypeError(f"'>' not supported between instances of '{x.type}' and '{y.type}'")
+    ready = [cast(b, v, type_.dtype, type_.python) for v in (x, y)]  # type: ignore[union-attr]
+    return b.emit(f"py{name}", *ready)
+
+
+def _round(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    if "ndigits" in kwargs:
+        args, kwargs = [*args, kwargs.pop("ndigits")], kwargs
+    x, *digits = _positional("round", args, kwargs, 1, 2)
+    value = as_value(b, x)
+    if not num(value).python and num(value).dtype == "bool":
+        raise TypeError("type numpy.bool doesn't define __round__ method")
+    if not digits or digits[0] is None:
+        if scalar_only(value).kind in "biu":
+            return python_int(b, value)
+        return b.emit("round", python_float(b, value))
+    count = static_int(b, "round()", "the number of digits", digits[0])
+    if num(value).python and num(value).kind == "f":
+        raise Refusal("round() of a Python float to a number of digits is not supported", "use np.round.")
+    if num(value).python:
+        if count < 0:
+            raise Refusal("round() of an int to tens is not supported")
+        return python_int(b, value)
+    return rounded(b, value, count)
+
+
+def _sum(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    if "start" in kwargs:
+        args, kwargs = [*args, kwargs.pop("start")], kwargs
+    items, *start = _positional("sum", args, kwargs, 1, 2)
+    total: Any = start[0] if start else 0
+    if isinstance(items, Value):
+        return _sum_of_array(b, items, total)
+    if not isinstance(items, (tuple, list)):
+        raise Refusal("sum() takes a list, a tuple or an array")
+    for item in items:
+        total = binary(b, "+", total, item)
+    return as_value(b, total)
+
+
+def _sum_of_array(b: Builder, items: Value, start: Any) -> Value:
+    """sum() of an array adds its rows."""
+    type_ = num(items)
+    if not type_.rank:
+        raise TypeError("iteration over a 0-d array")
+    dtype = "int64" if type_.dtype == "bool" else type_.dtype
+    total = b.emit("sum", cast(b, items, dtype), axes=(0,), keepdims=False)
+    return total if constant_of(b, start) == 0 else binary(b, "+", start, total)
+
+
+def _float(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    given = _positional("float", args, kwargs, 0, 1)
+    if given and isinstance(given[0], str):
+        return b.const(float(given[0]))
+    return python_float(b, given[0]) if given else b.const(0.0)
+
+
+def _int(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    given = _positional("int", args, kwargs, 0, 1)
+    if given and isinstance(given[0], str):
+        return b.const(int(given[0]))
+    return python_int(b, given[0]) if given else b.const(0)
+
+
+def _bool(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    given = _positional("bool", args, kwargs, 0, 1)
+    return python_bool(b, given[0]) if given else b.const(False)
+
+
+def _pow(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    x, y = _positional("pow", args, kwargs, 2, 2)
+    return binary(b, "**", x, y)
+
+
+def _divmod(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> tuple[Value, Value]:
+    x, y = (as_value(b, v) for v in _positional("divmod", args, kwargs, 2, 2))
+    return binary(b, "//", x, y), binary(b, "%", x, y)
+
+
+MATH: dict[str, str] = {
+    **{name: name for name in (
+        "exp", "expm1", "log1p", "log2", "log10", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh",
+        "isnan", "isinf", "isfinite",
+    )},
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "fabs": "abs",
+}
+
+PYTHON_CALLS: dict[Any, Rule] = {
+    **{getattr(math, name): _function(primitive) for name, primitive in MATH.items()},
+    math.atan2: _function("arctan2", 2),
+    math.hypot: _function("hypot", 2),
+    math.log: _log,
+    math.pow: _power,
+    math.floor: _to_integer("floor"),
+    math.ceil: _to_integer("ceil"),
+    math.trunc: _to_integer("trunc"),
+    math.radians: _times("math.radians", math.pi / 180),
+    math.degrees: _times("math.degrees", 180 / math.pi),
+    builtins.abs: _abs,
+    builtins.max: _extremum("max"),
+    builtins.min: _extremum("min"),
+    builtins.round: _round,
+    builtins.sum: _sum,
+    builtins.float: _float,
+    builtins.int: _int,
+    builtins.bool: _bool,
+    builtins.pow: _pow,
+    builtins.divmod: _divmod,
+}

@@ -1,0 +1,132 @@
+"""Simplification folds, shares, drops and selects, and knows where it must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spmd.ir.parser import parse
+from spmd.ir.printer import module_text
+from spmd.ir.verify import verify
+from spmd.ops.table import type_rule
+from spmd.transform.simplify import simplify
+
+CASES = {
+    "constants fold": """
+  %a: int = const [value=2]
+  %b: int = const [value=3]
+  %c: int = mul %a, %b
+  %d: float = cast %c [dtype="float64", python=True]
+  %e: float = add %d, %x
+  return %e""",
+    "what raises or warns on constants is left": """
+  %a: int = const [value=9223372036854775807]
+  %b: int = add %a, %a
+  %z: float = const [value=0.0]
+  %c: float = cast %b [dtype="float64", python=True]
+  %d: float = div %c, %z
+  return %d""",
+    "equal work is done once": """
+  %a: float = mul %x, %y
+  %b: float = mul %x, %y
+  %c: float = sub %a, %b
+  return %c""",
+    "equal work of an arm is not used outside it": """
+  %r: float = if %p {
+    %a: float = mul %x, %y
+    yield %a
+  } else {
+    yield %x
+  }
+  %b: float = mul %x, %y
+  %c: float = sub %r, %b
+  return %c""",
+    "zeros of both signs are two constants": """
+  %a: float = const [value=0.0]
+  %b: float = const [value=-0.0]
+  %c: float = add %x, %a
+  %d: float = add %y, %b
+  %e: float = mul %c, %d
+  return %e""",
+    "what cannot raise and is not used goes": """
+  %a: float = mul %x, %y
+  %b: float = div %x, %y
+  %c: float = mul %a, %a
+  return %x""",
+    "a decided branch is its arm": """
+  %t: pybool = const [value=True]
+  %r: float = if %t {
+    %a: float = mul %x, %y
+    yield %a
+  } else {
+    yield %x
+  }
+  return %r""",
+    "a decided branch that leaves drops what follows": """
+  %t: pybool = const [value=False]
+  if %t {
+    yield
+  } else {
+    return %y
+  }
+  %a: float = mul %x, %y
+  return %a""",
+    "cheap arms are selected": """
+  %r: float, %q: pybool = if %p {
+    %a: float = neg %x
+    yield %a, %p
+  } else {
+    %c: pybool = lt %x, %y
+    yield %x, %c
+  }
+  %s: float = if %q {
+    yield %r
+  } else {
+    yield %y
+  }
+  return %s""",
+    "products and quotients stay behind their branch": """
+  %r: float = if %p {
+    %a: float = mul %x, %y
+    yield %a
+  } else {
+    yield %x
+  }
+  return %r""",
+    "a loop carries only what changes": """
+  %zero: int = const [value=0]
+  %one: int = const [value=1]
+  %n: int = const [value=3]
+  %r: float, %s: float = loop %zero, %x, %y (%i: int, %a: float, %b: float) {
+    %more: pybool = lt %i, %n
+    if %more {
+      yield
+    } else {
+      break %a, %b
+    }
+    %c: float = mul %a, %b
+    %j: int = add %i, %one
+    continue %j, %c, %b
+  }
+  %t: float = sub %r, %s
+  return %t""",
+    "a check is made once": """
+  guard %p [error=(cls("builtins:ValueError"), ("no",))]
+  guard %p [error=(cls("builtins:ValueError"), ("no",))]
+  guard %p [error=(cls("builtins:KeyError"), ("no",))]
+  return %x""",
+}
+
+
+def module(body: str) -> str:
+    return f"module @f\nfunc @f(%x: float, %y: float, %p: pybool) -> (float) {{{body}\n}}\n"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_text_after_simplify(case: str, golden: Any) -> None:
+    before = parse(module(CASES[case]))
+    verify(before, type_rule)
+    after = simplify(before)
+    verify(after, type_rule)
+    golden("simplify", case, module_text(after))
