@@ -138,6 +138,8 @@ def _only_calls(
         source = given.get(op.operands[0]) if op.name == "load" else None
         if source is None or source[1] != "each" or not isinstance(source[0].type, Seq):
             return None
+        if isinstance(op.result.type, Seq) or isinstance(op.result.type, Num) and not op.result.type.static:
+            return None  # a list or an array of varying size is not handed on by its place
         given[op.result] = (source[0], f"field:{op.attrs['field']}")
     call: Op = calls[0]
     if not all(v in given for v in call.operands):

@@ -57,6 +57,8 @@ def widened(x: Any, rank: int) -> Any:
 # ---------------------------------------------------------------------------------------------------- broadcast
 def _infer_broadcast(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
     (x,) = numbers("broadcast", types, 1)
+    if not x.static:
+        raise TypeError(f"'broadcast' takes static shapes, not {x}")
     return _broadcast_type(x, tuple(attrs["shape"]))
 
 

@@ -84,10 +84,11 @@ def improper(b: Builder, value: Value) -> Value:
 
 
 def quotient(b: Builder, ct: Value, divisor: Value) -> Value:
-    """ct / divisor, and 0 where both are 0."""
+    """ct / divisor, and 0 where ct is 0 and the divisor is 0 or NaN."""
     zero = constant(b, 0, ct)
-    both = b.emit("logical_and", b.emit("eq", ct, zero), b.emit("eq", divisor, zero))
-    return b.emit("div", ct, b.emit("where", both, constant(b, 1, divisor), divisor))
+    unfit = b.emit("logical_not", b.emit("gt", b.emit("abs", divisor), zero))
+    vanishing = b.emit("logical_and", b.emit("eq", ct, zero), unfit)
+    return b.emit("div", ct, b.emit("where", vanishing, constant(b, 1, divisor), divisor))
 
 
 def masked(b: Builder, mask: Value, ct: Value) -> Value:

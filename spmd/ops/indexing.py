@@ -17,7 +17,7 @@ from spmd.ir.build import Builder
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num, Shape, Type
 from spmd.ops.broadcasting import target, target_dims
-from spmd.ops.calculus import num, sizes_of
+from spmd.ops.calculus import num, shaped, sizes_of
 from spmd.ops.faults import blame, row_count
 from spmd.ops.inference import integer, numbers
 from spmd.ops.primitive import Faults, Primitive, Site
@@ -139,7 +139,7 @@ def _rows_onto_index(site: Site) -> Callable[..., Any]:
 def _onto_index_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
     ids, dims = _split(op.operands[1:], op.attrs["shape"])
     rest = [None] * (len(op.operands) - 1)
-    return (b.emit("index", ct, *ids, exact=True), *rest)
+    return (shaped(b, b.emit("index", ct, *ids, exact=True), op.operands[0]), *rest)
 
 
 # ---------------------------------------------------------------------------------------------------------- take
@@ -216,7 +216,8 @@ def _rows_onto_take(site: Site) -> Callable[..., Any]:
 
 def _onto_take_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
     rest = [None] * (len(op.operands) - 1)
-    return (b.emit("take", ct, op.operands[1], axis=op.attrs["axis"], exact=True), *rest)
+    back = b.emit("take", ct, op.operands[1], axis=op.attrs["axis"], exact=True)
+    return (shaped(b, back, op.operands[0]), *rest)
 
 
 FROM_INDEX = {"shape": (3, 4), "dtype": "float64"}

@@ -20,7 +20,8 @@ class SiteSpec:
     """One call in a fork.
 
     child   column (position in the caller's frame) that gets the children: a link or a run.
-    each    'each', 'same' or 'index' per parameter of a map; () for a call.
+    each    'each', 'field:n', 'same' or 'index' per parameter of a map; () for a call.
+    sources for each 'field:n' of a map where the field is read: (True, input table, field) or (False, function, slot).
     shared  slot of the memo table for a call whose frames are shared by table row, else -1.
     """
 
@@ -34,6 +35,7 @@ class SiteSpec:
     each: tuple[str, ...] = ()
     map: bool = False
     shared: int = -1
+    sources: tuple[tuple[bool, int, int] | None, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,11 @@ class Forking:
             callee.element[ids] = within
         for k, column in enumerate(spec.params):
             each, cells = site.each[k] if site.map else "same", spec.columns[column]
-            callee.write(cells, ids, _argument(cells, each, values[k], owner, within, counts))
+            source = site.sources[k] if site.map else None
+            if source is None:
+                callee.write(cells, ids, _argument(cells, each, values[k], owner, within, counts))
+            else:
+                callee.write(cells, ids, self._field(source, runs(np.broadcast_to(values[k][0], counts.shape), counts)))
         child = table.spec.columns[site.child]
         if site.map:
             table.write(child, rows, (first + starts, counts))
@@ -146,6 +150,12 @@ class Forking:
         pending += counts
         self.push(self.code.entries[spec.number], ids, total)
         return ids, counts if site.map else None
+
+    def _field(self, source: tuple[bool, int, int], at: Array) -> Any:
+        """A field of the table rows that a map runs over."""
+        packed, number, index = source
+        data = self.tables[number].fields[index] if packed else self.frames[number].data[index]
+        return tuple(part[at] for part in data) if isinstance(data, tuple) else data[at]
 
     @staticmethod
     def _enter(callee: FrameTable, ids: slice, site: SiteSpec, parents: Array, lanes: Array) -> None:

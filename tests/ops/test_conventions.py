@@ -133,7 +133,8 @@ def test_steps_have_no_derivative() -> None:
 
 def test_logaddexp_shares_ties_evenly() -> None:
     assert gradient(call(np.logaddexp), np.float64(2), np.float64(2)) == [0.5, 0.5]
-    np.testing.assert_allclose(gradient(call(np.logaddexp), np.float64(0), np.float64(1)), [1 / (1 + math.e), math.e / (1 + math.e)])
+    shares = [1 / (1 + math.e), math.e / (1 + math.e)]
+    np.testing.assert_allclose(gradient(call(np.logaddexp), np.float64(0), np.float64(1)), shares)
 
 
 def test_products_with_zeros_have_exact_derivatives() -> None:
@@ -145,7 +146,8 @@ def test_products_with_zeros_have_exact_derivatives() -> None:
 
 def test_a_vanishing_cotangent_keeps_the_mixed_second_derivative() -> None:
     """y * f(x) at y = 0: the cotangent of f(x) is 0, but its own derivative is not."""
-    for function, at, slope in ((np.sqrt, 4.0, 0.25), (np.log, 2.0, 0.5), (np.exp, 0.0, 1.0), (np.reciprocal, 2.0, -0.25)):
+    known = ((np.sqrt, 4.0, 0.25), (np.log, 2.0, 0.5), (np.exp, 0.0, 1.0), (np.reciprocal, 2.0, -0.25))
+    for function, at, slope in known:
 
         def product(b: Builder, x: Value, y: Value, function: Any = function) -> Value:
             return operators.binary(b, "*", y, NUMPY[function](b, [x], {}))

@@ -87,6 +87,7 @@ def test_few_operand_pairs_are_refused() -> None:
     assert all("uint64" in r[1:] or r in powers for r in refused), refused
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("op", ["-", "+", "~", "not"])
 def test_unary_operators_give_the_value_and_the_kind_of_python_and_numpy(op: str) -> None:
     function = {"-": operator.neg, "+": operator.pos, "~": operator.invert, "not": operator.not_}[op]
@@ -172,7 +173,7 @@ def test_broadcasting_with_unknown_sizes_gives_what_numpy_gives(shapes: Any) -> 
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("bits", itertools.product(range(2), repeat=2))
+@pytest.mark.parametrize("bits", list(itertools.product(range(2), repeat=2)))
 def test_sizes_that_do_not_fit_raise_with_numpys_text(bits: Any) -> None:
     x, y = np.ones(3), np.ones(4)
     expected = outcome(operator.add, x, y)

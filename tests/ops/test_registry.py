@@ -143,7 +143,7 @@ def block_of(
     return block, operands, builder(block).emit(primitive.name, *operands, **attrs)
 
 
-STATIC_ONLY = {"reshape", "slice", "matmul"}
+STATIC_ONLY = {"broadcast", "reshape", "slice", "matmul"}
 """Refused for some unknown sizes: stacks of matrices, and what has a twin that takes sizes as operands."""
 
 

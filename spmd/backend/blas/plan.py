@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spmd.errors import InternalError
-from spmd.ir.core import Value
+from spmd.ir.core import Value, element_table
 from spmd.ir.region import Branch, Column, Fork, FunctionRegions, Jump, Leave, Program, Region, Site
 from spmd.ir.types import Num, Ref, Seq, Type
 from spmd.runtime.code import ForkSpec, SiteSpec
@@ -142,6 +142,17 @@ def _is_map(site: Site) -> bool:
     return isinstance(site.child.type, Seq)
 
 
+def _source(plan_: Plan, word: str, value: Value) -> tuple[bool, int, int] | None:
+    """Where the field of an element is read that a map gives to a parameter."""
+    if not word.startswith("field:"):
+        return None
+    table, index = element_table(value.type), int(word[6:])
+    if table.startswith("@"):
+        function, spec = plan_.result_spec(table, index)
+        return False, function, spec.slot
+    return True, plan_.table_number[table], index
+
+
 def _number_forks(plan_: Plan, shared: dict[str, str]) -> None:
     memo = {name: i for i, name in enumerate(shared)}
     plan_.memos = list(shared.values())
@@ -166,6 +177,7 @@ def _number_forks(plan_: Plan, shared: dict[str, str]) -> None:
                     tuple(site.each),
                     _is_map(site),
                     memo.get(site.function, -1),
+                    tuple(_source(plan_, word, value) for word, value in zip(site.each, site.args)),
                 )
             )
             if number not in plan_.callers[callee]:

@@ -243,7 +243,7 @@ class RegionWriter:
             args = []
             for k, (position, value) in enumerate(zip(frame.params, site.args)):
                 column = frame.columns[position]
-                each = spec.map and site.each[k] == "each"
+                each = spec.map and (site.each[k] == "each" or site.each[k].startswith("field:"))
                 args.append(self._argument(column, value, each))
             count = "None" if site.count is None else self.ops.name(site.count)
             sites.append(f"({count}, ({''.join(a + ', ' for a in args)}))")

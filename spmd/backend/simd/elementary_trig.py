@@ -3,9 +3,8 @@
 Invariant: right for every finite argument. Up to 2^20 the multiple of pi / 2 is taken off in four parts (Cody and
 Waite, 1980), each but the last short enough for exact products, with the rounding errors kept (Knuth's two-sum); the
 rare lanes beyond go to the C library one by one (glibc: 0.51 ulp in random samples, but 8 at the float64 nearest to a
-multiple of pi / 2, 5.3e255). sin and cos of what is left are polynomials as in FreeBSD's msun, with
-own coefficients.
-Greatest error found, in units of the last place (tests/simd/test_ulp.py asks for at most 2):
+multiple of pi / 2, 5.3e255). sin and cos of what is left are polynomials as in FreeBSD's msun, with own coefficients.
+Greatest error found up to 2^20, in units of the last place (tests/simd/test_ulp.py asks for at most 2):
 
     function   float64   float32
     sin          0.79      0.50
