@@ -169,8 +169,7 @@ def _round(low: Lowering, plan: Plan, counter: Value | None) -> None:
         else:
             low.branch(low.value(cond.value), (go_on, stop), (cond.yes, cond.no))
     except Dead:
-        if low.b.block not in low.ended and not (low.b.block.ops and low.b.block.ops[-1].terminator):
-            low.b.insert("unreachable", (), ())
+        low.close(low.b.block)
 
 
 def _wider(low: Lowering, plan: Plan, carried: list[Abstract], frame: LoopFrame) -> list[Abstract] | None:

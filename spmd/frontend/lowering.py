@@ -133,6 +133,12 @@ class Lowering:
         return self.scope.loads[key]
 
     # ------------------------------------------------------------------------------------------ branches
+    def close(self, block: Block) -> None:
+        """Gives a block whose path ended its terminator, if it neither has one nor waits for one."""
+        if block not in self.ended and not (block.ops and block.ops[-1].terminator):
+            with self.b.at(block):
+                self.b.insert("unreachable", (), ())
+
     def arm(self, facts: Facts, run: Callable[[], Abstract | None]) -> tuple[Pending, bool]:
         """Lowers one arm into a block of its own: the block with its scope and result, and whether it goes on."""
         outer, block = self.scope, Block()
@@ -145,8 +151,7 @@ class Lowering:
                 result = run()
             except Dead:
                 alive = False
-                if block not in self.ended:
-                    self.b.insert("unreachable", (), ())
+                self.close(block)
         pending = Pending(block, self.scope, self.b.span, result)
         self.scope, self.b.span = outer, span
         return pending, alive

@@ -47,6 +47,7 @@ class Spec:
     plain: bool = False
     nullable: set[int] = field(default_factory=set)
     result: Abstract | None = None
+    result_key: Any = None
     function: Function | None = None
     running: bool = False
     stale: bool = True
@@ -55,7 +56,7 @@ class Spec:
     @property
     def outdated(self) -> bool:
         """Whether it must be lowered (again): new kinds of arguments, or other results of what it leaned on."""
-        return self.stale or any(_key(spec.result) != key for spec, key in self.leans_on.items())
+        return self.stale or any(spec.result_key != key for spec, key in self.leans_on.items())
 
 
 class Specialiser:
@@ -126,7 +127,7 @@ class Specialiser:
             self.specs[key] = spec
         self._note_nullable(spec, leaves, low)
         if spec.running:
-            self._lean(spec, _key(spec.result))
+            self._lean(spec, spec.result_key)
         elif spec.outdated:
             self._fix(spec, span)
         else:
@@ -182,8 +183,8 @@ class Specialiser:
                 spec.stale = False
                 spec.leans_on = {}
                 self._lower(spec)
-                own = spec.leans_on.get(spec, _key(spec.result))
-                if own == _key(spec.result) and not spec.stale:
+                own = spec.leans_on.get(spec, spec.result_key)
+                if own == spec.result_key and not spec.stale:
                     break
         finally:
             spec.running = False
@@ -207,8 +208,7 @@ class Specialiser:
         try:
             spec.lower(low)
         except Dead:
-            if body not in low.ended:
-                low.b.insert("unreachable", (), ())
+            low.close(body)
         finally:
             self.lowerings.pop()
         results = self._returns(spec, low)
@@ -229,9 +229,9 @@ class Specialiser:
         if any(p.result is not None and not _same_inputs(p.result, joined, inputs) for p in low.returns):
             placeholders = [Value(v.type) for v in joined.leaves()]
         result = joined.replace(iter(placeholders))
-        if spec.result is not None and _same(spec.result, result):
+        if spec.result is not None and _key(spec.result, inputs) == _key(result, inputs):
             result = spec.result
-        spec.result = result
+        spec.result, spec.result_key = result, _key(result, inputs)
         kept = [v not in inputs for v in result.leaves()]
         for pending in low.returns:
             with low.b.at(pending.block):
@@ -283,14 +283,11 @@ def _never_null(type_: Any) -> Any:
     return Ref(type_.table, False) if isinstance(type_, Ref) else type_
 
 
-def _key(thing: Abstract | None) -> Any:
-    return None if thing is None else thing.key()
-
-
-def _same(a: Abstract | None, b: Abstract | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return a.key() == b.key()
+def _key(thing: Abstract | None, inputs: set[Value]) -> Any:
+    """Structure and types of a result, and which of its leaves are which module inputs."""
+    if thing is None:
+        return None
+    return thing.key(), tuple(v.id if v in inputs else -1 for v in thing.leaves())
 
 
 def _same_inputs(thing: Abstract, joined: Abstract, inputs: set[Value]) -> bool:

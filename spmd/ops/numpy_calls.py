@@ -10,23 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from spmd.ir.build import Builder
 from spmd.ir.core import Value
 from spmd.ops.arguments import array, bind, dtype_of, needed, scalar_only, sizes_of_shape, static_int
 from spmd.ops.calculus import num
+from spmd.ops.numpy_creation import CREATION_CALLS
 from spmd.ops.numpy_elementwise import ELEMENTWISE_CALLS, Rule, clipped, converted, rounded
 from spmd.ops.numpy_reductions import REDUCTION_CALLS, dot
 from spmd.ops.numpy_shapes import SHAPE_CALLS, flattened, reshaped, squeezed, swapped_axes, transposed
 from spmd.ops.promotion import cast, type_name
 from spmd.ops.python_calls import PYTHON_CALLS
 
-NUMPY: dict[Any, Rule] = {**ELEMENTWISE_CALLS, **REDUCTION_CALLS, **SHAPE_CALLS, **PYTHON_CALLS}
+NUMPY: dict[Any, Rule] = {**ELEMENTWISE_CALLS, **REDUCTION_CALLS, **SHAPE_CALLS, **CREATION_CALLS, **PYTHON_CALLS}
 
 
 def _by_name(name: str) -> Rule:
     """A method that is the NumPy function of its name."""
-    import numpy as np
-
     rule = NUMPY[getattr(np, name)]
     return _method(name, lambda b, x, args, kwargs: rule(b, [x, *args], kwargs))
 

@@ -1,4 +1,4 @@
-"""NumPy's functions that make, join and rearrange arrays, as primitives.
+"""NumPy's functions that join and rearrange arrays, as primitives.
 
 The invariant: sizes may be constants or values; where all are constants the result's shape is static.
 """
@@ -20,9 +20,7 @@ from spmd.ops.arguments import (
     axis_number,
     bind,
     dims_value,
-    dtype_of,
     needed,
-    operand,
     product,
     sequence,
     size_value,
@@ -31,10 +29,10 @@ from spmd.ops.arguments import (
     static_int,
     static_shape,
 )
-from spmd.ops.calculus import dims_of, num
-from spmd.ops.numpy_elementwise import Rule, converted
+from spmd.ops.calculus import num
+from spmd.ops.numpy_elementwise import Rule
 from spmd.ops.primitive import Refusal
-from spmd.ops.promotion import cast, constant_of, strengthen
+from spmd.ops.promotion import cast
 
 AXIS = "the axis"
 
@@ -227,97 +225,6 @@ def _hstack(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     return joined(b, parts, 0 if num(parts[0]).rank == 1 else 1)
 
 
-# ------------------------------------------------------------------------------------------------------ creation
-def filled(b: Builder, value: Value, sizes: Sequence[Size]) -> Value:
-    """An array of one value (a NumPy scalar)."""
-    shape = static_shape(sizes)
-    if not shape:
-        return value
-    if None not in shape:
-        return b.emit("broadcast", value, shape=shape)
-    return b.emit("fill_to", value, dims_value(b, sizes), shape=shape)
-
-
-def constant_array(number: int) -> Rule:
-    """np.zeros, np.ones"""
-    title = "np.ones" if number else "np.zeros"
-
-    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-        bound = bind(title, "shape dtype -order", args, kwargs)
-        (shape,) = needed(title, bound, "shape")
-        dtype = np.dtype(dtype_of(bound.get("dtype")))
-        return filled(b, b.const(dtype.type(number)), sizes_of_shape(b, title, shape))
-
-    return rule
-
-
-def _full(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    bound = bind("np.full", "shape fill_value dtype -order", args, kwargs)
-    shape, value = needed("np.full", bound, "shape", "fill_value")
-    number = array(b, value)
-    if num(number).shape:
-        raise Refusal("np.full takes a scalar value here")
-    number = converted(b, number, dtype_of(bound.get("dtype"), num(number).dtype))
-    return filled(b, number, sizes_of_shape(b, "np.full", shape))
-
-
-def like(number: int | None) -> Rule:
-    """np.zeros_like, np.ones_like, np.full_like"""
-    title = "np.full_like" if number is None else "np.ones_like" if number else "np.zeros_like"
-
-    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-        names = "a fill_value dtype" if number is None else "a dtype"
-        bound = bind(title, names + " -order -subok -shape", args, kwargs)
-        x = array(b, *needed(title, bound, "a"))
-        dtype = dtype_of(bound.get("dtype"), num(x).dtype)
-        if number is not None:
-            return _as_large(b, b.const(np.dtype(dtype).type(number)), x)
-        (value,) = needed(title, bound, "fill_value")
-        return _as_large(b, converted(b, operand(b, value), dtype), x)
-
-    return rule
-
-
-def _as_large(b: Builder, value: Value, x: Value) -> Value:
-    shape = num(x).shape
-    if num(value).shape:
-        raise Refusal("np.full_like takes a scalar value here")
-    if not shape:
-        return value
-    if num(x).static:
-        return b.emit("broadcast", value, shape=shape)
-    return b.emit("broadcast_to", value, dims_of(b, x), shape=shape)
-
-
-def _arange(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    bound = bind("np.arange", "start stop step dtype", args, kwargs)
-    bounds = [bound.get("start", 0), bound.get("stop"), bound.get("step", 1)]
-    if bounds[1] is None:
-        bounds[:2] = [0, bounds[0]]
-    step = constant_of(b, bounds[2])
-    values = [strengthen(b, operand(b, x)) for x in bounds]
-    kinds = [np.dtype(num(v).dtype) for v in values]
-    if any(k.kind not in "iuf" for k in kinds):
-        raise TypeError("np.arange takes integers and floats here")
-    dtype = dtype_of(bound.get("dtype"), str(np.result_type(*kinds)))
-    common = "float64" if any(k.kind == "f" for k in kinds) else "int64"
-    values = [cast(b, v, common) for v in values]
-    exact = {} if step is None or step == 0 else {"exact": True}
-    return b.emit("arange", *values, dtype=dtype, **exact)
-
-
-def _array(title: str) -> Rule:
-    """np.array, np.asarray, np.copy"""
-
-    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-        names = {"np.array": "object dtype copy -order", "np.asarray": "a dtype copy -order"}
-        bound = bind(title, names.get(title, "a -order"), args, kwargs)
-        x = array(b, *needed(title, bound, "object" if title == "np.array" else "a"))
-        return converted(b, x, dtype_of(bound.get("dtype"), num(x).dtype))
-
-    return rule
-
-
 def _broadcast_to(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     bound = bind("np.broadcast_to", "array shape -subok", args, kwargs)
     x, shape = needed("np.broadcast_to", bound, "array", "shape")
@@ -364,27 +271,6 @@ def _size(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Size:
     return total if isinstance(total, int) else cast(b, total, "int64", True)
 
 
-def _empty(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    raise Refusal("np.empty has no defined values", "use np.zeros.")
-
-
-def _linspace(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    bound = bind("np.linspace", "start stop num endpoint -retstep dtype -axis", args, kwargs)
-    start, stop = (cast(b, array(b, x), "float64") for x in needed("np.linspace", bound, "start", "stop"))
-    count = static_int(b, "np.linspace", "the number of points", bound.get("num", 50))
-    gaps = count - 1 if bound.get("endpoint", True) else count
-    if num(start).shape or num(stop).shape or gaps < 1:
-        raise Refusal("np.linspace takes two numbers and more than one point here")
-    steps = b.const(np.arange(count, dtype=np.float64))
-    step = b.emit("div", b.emit("sub", stop, start), b.const(np.float64(gaps)))
-    spread = [b.emit("broadcast", v, shape=(count,)) for v in (start, step, stop)]
-    points = b.emit("add", spread[0], b.emit("mul", steps, spread[1]))
-    if gaps < count:
-        last = b.const(np.arange(count) == count - 1)
-        points = b.emit("where", last, spread[2], points)
-    return converted(b, points, dtype_of(bound.get("dtype")))
-
-
 SHAPE_CALLS: dict[Any, Rule] = {
     np.reshape: _reshape,
     np.ravel: _ravel,
@@ -399,19 +285,6 @@ SHAPE_CALLS: dict[Any, Rule] = {
     np.stack: _stack,
     np.vstack: _vstack,
     np.hstack: _hstack,
-    np.zeros: constant_array(0),
-    np.ones: constant_array(1),
-    np.full: _full,
-    np.zeros_like: like(0),
-    np.ones_like: like(1),
-    np.full_like: like(None),
-    np.arange: _arange,
-    np.linspace: _linspace,
-    np.array: _array("np.array"),
-    np.asarray: _array("np.asarray"),
-    np.copy: _array("np.copy"),
-    np.empty: _empty,
-    np.empty_like: _empty,
     np.broadcast_to: _broadcast_to,
     np.take: _take,
     np.flip: _flip,

@@ -195,7 +195,8 @@ CALLS: list[tuple[Any, list[Any], dict[str, Any]]] = [
     (np.broadcast_to, [V, K((2, 3))], {}), (np.take, [V, np.array([0, -1])], {}),
     (np.take, [A, np.array([1, 1, 0])], {"axis": K(1)}),
     (np.take, [A, 4], {}), (np.flip, [A], {}), (np.flip, [A], {"axis": K(1)}),
-    (np.shape, [A], {}), (np.ndim, [A], {}), (np.size, [A], {}),
+    (np.eye, [K(2)], {}), (np.eye, [K(2), K(3)], {"dtype": K(np.float32)}), (np.identity, [K(3)], {}),
+    (np.eye, [2], {}), (np.shape, [A], {}), (np.ndim, [A], {}), (np.size, [A], {}),
     *[(kind, [x], {}) for kind in (np.float32, np.float64, np.int64, np.int32, np.bool_) for x in (*S, V, J, M)],
     (np.uint8, [300], {}), (np.uint8, [30], {}), (np.int32, [math.nan], {}), (np.int8, [np.float64(3.7)], {}),
     *[

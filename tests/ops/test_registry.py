@@ -133,6 +133,56 @@ def test_rows_are_the_examples_one_by_one(name: str, float32: bool) -> None:
                 check_rows(primitive, rows, attrs, varying, count)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_of_one_bucket_are_the_examples_one_by_one_where_types_do_not_know_the_sizes(name: str) -> None:
+    primitive = PRIMITIVES[name]
+    for args, attrs in primitive.samples:
+        types = tuple(t.with_shape((None,) * t.rank) if t.rank and t.floating else t for t in typed(args))
+        expected = outcome(primitive, args, attrs)
+        try:
+            site = Site(types, primitive.infer(types, attrs), attrs, tuple(t.floating for t in types))
+        except TypeError:
+            continue
+        if types == typed(args) or isinstance(expected, Exception) or not any(site.varying):
+            continue
+        operands = [np.stack([np.asarray(a)] * 3) if v else a for a, v in zip(args, site.varying)]
+        extra = {"faults": Faults()} if primitive.raises(types, attrs) else {}
+        with np.errstate(all="ignore"):
+            result = primitive.rows(site)(*operands, **extra)
+        assert not any(faults.found for faults in extra.values())
+        np.testing.assert_allclose(result, np.stack([np.asarray(expected)] * 3), rtol=1e-12)
+
+
+UNFIT = [
+    ("matmul", (np.ones(3), np.ones(4)), {}),
+    ("matmul", (np.ones((2, 3)), np.ones((2, 3))), {}),
+    ("matmul", (np.ones((2, 3)), np.ones(2)), {}),
+    ("concat", (np.ones((2, 3)), np.ones((2, 4))), {"axis": 0}),
+    ("stack", (np.ones(3), np.ones(2)), {"axis": 0}),
+    ("max", (np.ones(0),), {"axes": (0,), "keepdims": False}),
+    ("argmin", (np.ones((2, 0)),), {"axes": (1,), "keepdims": False}),
+    ("reshape_to", (np.ones(3), np.array([2, 2])), {"shape": (None, None)}),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "attrs"), UNFIT)
+@pytest.mark.parametrize("shared", [False, True])
+def test_sizes_that_do_not_fit_are_reported_for_every_row_of_the_bucket(
+    name: str, args: Any, attrs: dict[str, Any], shared: bool
+) -> None:
+    primitive = PRIMITIVES[name]
+    types = tuple(t.with_shape((None,) * t.rank) if t.floating else t for t in typed(args))
+    varying = tuple(t.floating and not (shared and k) for k, t in enumerate(types))
+    site = Site(types, primitive.infer(types, attrs), attrs, varying)
+    faults = Faults()
+    result = primitive.rows(site)(*[np.stack([a] * 2) if v else a for a, v in zip(args, varying)], faults=faults)
+    assert len(result) == 2 and result.dtype == site.result.dtype and result.ndim == site.result.rank + 1
+    ((bad, make),) = faults.found
+    expected = outcome(primitive, args, attrs)
+    assert bad.tolist() == [True, True]
+    assert type(make(1)) is type(expected) and str(make(1)) == str(expected)
+
+
 # --------------------------------------------------------------------------------------------------- derivatives
 def block_of(
     primitive: Primitive, args: Any, attrs: dict[str, Any], hide: bool = False
