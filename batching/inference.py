@@ -197,7 +197,7 @@ def schema_of(site: Site, namer: _Namer) -> Schema:
     """The schema of a site from its alternatives, which are put in an order that the data's order does not change."""
     parts = sorted(site.alternatives, key=alternative_order)
     if not parts:
-        return NoneSchema()
+        return NoneSchema(site.nullable)
     if len(parts) > MAX_ALTERNATIVES:
         raise Offence(parts[0].values[0], f"values of more than {MAX_ALTERNATIVES} different types share a position")
     if len(parts) == 1 and parts[0].key == ("link",):

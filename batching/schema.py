@@ -74,7 +74,12 @@ class ArraySchema:
 
 @dataclass(frozen=True)
 class NoneSchema:
-    """None in every example (also: the elements of lists that are all empty). Column: `NoneColumn`."""
+    """None in every example. Column: `NoneColumn`.
+
+    `seen` is false where there is no example at all: the elements of lists that are all empty.
+    """
+
+    seen: bool = True
 
 
 @dataclass(frozen=True)

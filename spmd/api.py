@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from batching import Packed, pack
 from spmd.compiler.cache import SpecialisationCache
 from spmd.compiler.executable import Call, call
 from spmd.compiler.pipelines import check_target
-from spmd.compiler.results import one
-from spmd.compiler.signature import packed_mapped, packed_shared
+from spmd.compiler.signature import Packed, pack
+from spmd.compiler.signature.arguments import packed_mapped, packed_shared
+from spmd.compiler.signature.gradients import holds_numbers
+from spmd.compiler.signature.results import one
 from spmd.compiler.trace import Argument
 from spmd.errors import BatchError, GradientError, OptionError, hide_compiler_frames
 
@@ -38,9 +39,10 @@ class Transformed:
         self.cache = SpecialisationCache(function)
         self.signature = inspect.signature(function)
 
-    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Arguments by parameter name, defaults included. Raises TypeError as Python does."""
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
+        """Arguments by parameter name, defaults included, and which were given. Raises TypeError as Python does."""
         bound = self.signature.bind(*args, **kwargs)
+        given = frozenset(bound.arguments)
         bound.apply_defaults()
         for parameter in self.signature.parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) and bound.arguments[parameter.name]:
@@ -48,7 +50,7 @@ class Transformed:
                                   hint="name each argument.")
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 del bound.arguments[parameter.name]
-        return dict(bound.arguments)
+        return dict(bound.arguments), given
 
     def run(self, values: dict[str, Any], axes: dict[str, int | None], argnums: Sequence[int] | None) -> Call:
         """Packs the arguments and runs the program; with argnums it keeps a tape for them."""
@@ -112,10 +114,15 @@ class Vmapped(Transformed):
                               hint="call the function itself, or map at least one argument.")
         return found
 
+    def axes_of(self, values: dict[str, Any], given: frozenset[str]) -> dict[str, int | None]:
+        """The axes of a call; a parameter left at its default is shared."""
+        axes = self.axes(list(self.signature.parameters))
+        return {name: axes[name] if name in given else None for name in values}
+
     @hide_compiler_frames()
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        values = self.bind(args, kwargs)
-        axes = self.axes(list(self.signature.parameters))
+        values, given = self.bind(args, kwargs)
+        axes = self.axes_of(values, given)
         empty = _empty(values, axes)
         if empty is not None:
             return empty
@@ -161,7 +168,7 @@ class Gradient(Transformed):
 
     @hide_compiler_frames()
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        values = self.bind(args, kwargs)
+        values, _ = self.bind(args, kwargs)
         positions = self.positions(list(values))
         done = self.run(values, {name: None for name in values}, positions)
         _check_floats(done, positions)
@@ -173,7 +180,7 @@ class Gradient(Transformed):
 def _check_floats(done: Call, positions: Sequence[int]) -> None:
     """Refuses a gradient with respect to an argument that holds no float."""
     for k in positions:
-        if not done.packed[k].float_leaves():
+        if not done.packed[k].float_leaves() and holds_numbers(done.packed[k].schema):
             argument = done.executable.arguments[k].name
             raise GradientError(
                 f"argument '{argument}' holds no floats, so it has no gradient",
@@ -229,10 +236,10 @@ def vjp(f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] | None =
         function = f if isinstance(f, Transformed) else Transformed(f)
         if isinstance(function, Gradient) or getattr(function, "gradient", None) is not None:
             raise OptionError("vjp of a gradient is not available")
-        values = function.bind(args, {})
+        values, given = function.bind(args, {})
         names = list(values)
         mapped = isinstance(function, Vmapped)
-        axes = function.axes(list(function.signature.parameters)) if mapped else {n: None for n in names}
+        axes = function.axes_of(values, given) if mapped else {n: None for n in names}
         chosen = range(len(names)) if argnums is None else (argnums,) if isinstance(argnums, int) else argnums
         positions = [k % len(names) for k in chosen]
         done = function.run(values, axes, positions)

@@ -16,7 +16,7 @@ import pytest
 import batching
 import spmd
 
-SCREEN_LINES, SCREEN_WIDTH = 20, 160
+SCREEN_LINES, SCREEN_WIDTH = 20, 180
 Golden = Callable[[str, str, str], None]
 
 
@@ -41,7 +41,13 @@ def depth(tree):
     return depth(tree.left) + depth(tree.right) + 1
 
 
+def hopeless(x):
+    return hopeless(x + 1.0) * 2.0
+
+
 def endless(x):
+    if x < 0.0:
+        return x
     return endless(x + 1.0) * 2.0
 
 
@@ -185,6 +191,11 @@ def test_a_cycle_taken_for_a_tree_ends_in_the_budget_or_a_refusal(golden: Golden
     with spmd.configure(budget=4_000_000):
         error = refusal(golden, "cycle", spmd.SpmdError, lambda: spmd.vmap(depth)([Tree(1.0), deep_cycle()]))
     assert "depth" in str(error) or "cycle" in str(error)
+
+
+def test_recursion_that_no_path_ends_is_refused_before_running(golden: Golden) -> None:
+    error = refusal(golden, "hopeless recursion", spmd.SpmdError, lambda: spmd.vmap(hopeless)([1.0, 2.0]))
+    assert "'hopeless'" in str(error)
 
 
 @pytest.mark.parametrize("target", ["auto", "blas", "reference"])

@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from batching import Packed
 from spmd.compiler.executable import Executable, build
+from spmd.compiler.signature import Packed
 from spmd.compiler.trace import Argument
 
 MANY = 8

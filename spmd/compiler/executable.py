@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from batching import Packed
 from spmd.compiler import pipelines
-from spmd.compiler.results import Gradients, Results, cotangent_rows
-from spmd.compiler.signature import Columns, uniform
+from spmd.compiler.signature import Packed
+from spmd.compiler.signature.columns import Columns, uniform
+from spmd.compiler.signature.gradients import Gradients, cotangent_rows
+from spmd.compiler.signature.results import Results, container
 from spmd.compiler.trace import Argument, Traced, trace
 from spmd.errors import GradientError
-from spmd.frontend.values import Abstract, Leaf
+from spmd.frontend.values import Abstract, Leaf, Struct
 from spmd.ir.core import Module, Value
 from spmd.ir.region import Program
 from spmd.ir.types import Num, carries_gradient
@@ -117,24 +118,11 @@ class Call:
     def results(self) -> Any:
         """The results, stacked over the batch."""
         traced = self.executable.traced
-        return Results(self.batch, self._field).stacked(traced.result, self._leaves())
-
-    def _leaves(self) -> Iterator[Any]:
-        """Row values of the result's leaves; module inputs among them are repeated for each example."""
-        inputs = {id(v): k for k, v in enumerate(self.executable.traced.module.inputs)}
-        rows = iter(self.run.results)
-        values = _inputs(self.executable, self.columns, self.captured)
-        for v in self.executable.traced.result.leaves():
-            k = inputs.get(id(v))
-            if k is None:
-                yield next(rows)
-            else:
-                value = np.asarray(values[k])
-                yield np.broadcast_to(value, (self.batch, *value.shape)).copy()
+        return Results(self.batch, self._field).stacked(traced.result, iter(self.run.results))
 
     def _field(self, table: str, index: int) -> Any:
         if table.startswith("@"):
-            return self.run.column(table, index)
+            return self.run.table(table).fields[index]
         for columns in self.columns:
             if table in columns.tables:
                 return columns.tables[table].fields[index]
@@ -142,10 +130,7 @@ class Call:
 
     def cotangents(self, given: Any) -> list[Any]:
         """Row values of the cotangents of the entry's results."""
-        traced = self.executable.traced
-        inputs = set(traced.module.inputs)
-        rows = cotangent_rows(traced.result, given, self.batch)
-        return [row for row, v in zip(rows, traced.result.leaves()) if v not in inputs]
+        return cotangent_rows(self.executable.traced.result, given, self.batch)
 
     def ones(self) -> list[Any]:
         """The cotangent of a single number."""
@@ -155,8 +140,6 @@ class Call:
                 f"a gradient is of a function that returns one float number; '{_name(self.executable.function)}' does not",
                 hint="sum the result, or use spmd.vjp.",
             )
-        if result.value in self.executable.traced.module.inputs:
-            return []
         return [np.ones(self.batch, result.type.dtype)]
 
     def gradients(self, cotangents: list[Any], argnums: Sequence[int], per_lane: bool) -> list[Any]:
@@ -194,9 +177,6 @@ class Call:
 
 
 def _stack_like(thing: Abstract, leaves: Iterator[Any]) -> Any:
-    from spmd.compiler.results import container
-    from spmd.frontend.values import Struct
-
     if isinstance(thing, Struct):
         return container(thing.kind, thing.cls, thing.names, [_stack_like(i, leaves) for i in thing.items])
     return next(leaves) if isinstance(thing, Leaf) else None

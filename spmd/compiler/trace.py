@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from batching import Packed
-from batching.schema import PackedSchema, intern
-from spmd.compiler.signature import Shapes, packed_shared
+from spmd.compiler.signature import Packed, PackedSchema, intern
+from spmd.compiler.signature.arguments import packed_shared
+from spmd.compiler.signature.structure import Shapes
 from spmd.errors import InternalError, TypeMismatch
 from spmd.frontend.lowering import Lowering, Pending
 from spmd.frontend.names import MISSING, Globals, Guard, Source
@@ -100,12 +100,12 @@ def _enter(specialiser: Specialiser, function: Any, bound: dict[str, Abstract]) 
     if hasattr(function, "__spmd_vmap__"):
         definition = read(function.__wrapped__)
         lower = _calling(function, list(bound))
-        spec = specialiser.specialise(definition, ("entry", function), bound, None, None, lower)
+        spec = specialiser.specialise(definition, ("entry", function), bound, None, None, lower, plain=True)
     else:
         definition = read(function)
         specialiser.check(definition)
         lower = specialiser.lower_definition
-        spec = specialiser.specialise(definition, ("function", function), bound, None, None, lower)
+        spec = specialiser.specialise(definition, ("function", function), bound, None, None, lower, plain=True)
     if spec.function is None:
         raise InternalError(f"'{spec.title}' was not lowered")
     if spec.result is None:

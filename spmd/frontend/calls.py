@@ -87,6 +87,8 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
         return builtin(low, args, kwargs, node)
     if _hashable(value) and value in NUMPY:
         return call_numpy(low, value, NUMPY[value], args, kwargs, node)
+    if _hashable(value) and value in CONSTANT:
+        return _of_constants(low, value, args, kwargs, node)
     if isinstance(value, types.FunctionType) and not _is_library(value):
         return call_python(low, value, args, kwargs, node)
     if isinstance(value, type):
@@ -212,6 +214,20 @@ def call_numpy(
         if found is not None:
             return _thing(low, found)
     return _thing(low, low.attempt(lambda: rule(low.b, plain, named), node))
+
+
+def _of_constants(
+    low: Lowering, function: Any, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
+) -> Abstract:
+    """An array that is made of constants alone, made now."""
+    plain = [_argument(low, a, node) for a in args]
+    named = {k: _argument(low, a, node) for k, a in kwargs.items()}
+    if _has_value(plain) or _has_value(list(named.values())):
+        raise low.error(UnsupportedFunction, f"'{function.__name__}' takes only arguments that are known now", node)
+    found = _fold(function, plain, named)
+    if found is None:
+        raise low.error(TypeMismatch, f"'{function.__name__}' cannot be called with these arguments", node)
+    return _thing(low, found)
 
 
 def _argument(low: Lowering, thing: Abstract, node: Any) -> Any:
@@ -460,6 +476,8 @@ def _range(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], nod
         raise low.error(TypeMismatch, "range takes one to three integers", node)
     return make_range(low, args, node)
 
+
+CONSTANT = frozenset({np.eye, np.identity, np.tri, np.linspace, np.geomspace, np.logspace, np.full, np.diag, np.dtype})
 
 BUILTINS: dict[Any, Any] = {
     len: _len,

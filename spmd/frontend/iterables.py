@@ -12,8 +12,8 @@ from typing import Any
 from spmd.errors import TypeMismatch, UnsupportedType
 from spmd.frontend.expressions import guard
 from spmd.frontend.lowering import Lowering
-from spmd.frontend.subscripts import array_item, load_item
-from spmd.frontend.values import Abstract, Const, Iterable, Leaf, Run, Struct, describe, tuple_of
+from spmd.frontend.subscripts import array_item, load_item, spread_node
+from spmd.frontend.values import Abstract, Const, Iterable, Leaf, Node, Run, Struct, describe, tuple_of
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref
 
@@ -32,6 +32,8 @@ def iterable(low: Lowering, thing: Abstract, node: Any) -> Iterable:
         return _over_array(low, thing.value, node)
     if isinstance(thing, Run):
         return _over_run(low, thing)
+    if isinstance(thing, Node):
+        return iterable(low, spread_node(low, thing, lambda one: one, node), node)
     raise low.error(TypeMismatch, f"{describe(thing)} cannot be iterated over", node)
 
 

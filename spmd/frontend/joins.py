@@ -201,14 +201,15 @@ class Converter:
         """A constant of a stated type."""
         if isinstance(type_, Num):
             value = np.dtype(type_.dtype).type(value)
-            if type_.python:
+            if type_.python or type_.text:
                 value = value.item()
         return self.b.insert("const", (), [type_], {"value": value}).result
 
     def zero(self, type_: Type) -> Value:
         """What stands where a value is not used."""
         if isinstance(type_, Ref):
-            return self.constant(-1, type_)
+            null = self.constant(-1, Ref(type_.table, True))
+            return null if type_.nullable else self.b.insert("assured", [null], [type_]).result
         if isinstance(type_, Seq):
             return self.constant((0, 0), type_)
         if not type_.shape:

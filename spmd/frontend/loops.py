@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from spmd.errors import UnsupportedSyntax
-from spmd.frontend.expressions import Condition, condition, expression
+from spmd.frontend.expressions import Condition, condition, expression, tag_test
 from spmd.frontend.iterables import iterable
 from spmd.frontend.joins import join, widen
 from spmd.frontend.liveness import writes
 from spmd.frontend.lowering import Dead, LoopFrame, Lowering
 from spmd.frontend.scope import Scope
 from spmd.frontend.statements import bind, block, end
-from spmd.frontend.values import UNBOUND, Abstract, Const, Leaf
+from spmd.frontend.subscripts import spread_node
+from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node
 from spmd.ir.core import Block, Value
 from spmd.ir.types import Num
 
@@ -43,7 +44,17 @@ def while_loop(low: Lowering, s: Any) -> None:
 
 
 def for_loop(low: Lowering, s: Any) -> None:
-    things = iterable(low, expression(low, s.iter), s.iter)
+    _for_each(low, s, expression(low, s.iter))
+
+
+def _for_each(low: Lowering, s: Any, thing: Abstract) -> None:
+    thing = low.settled(thing)
+    if isinstance(thing, Node):
+        thing = low.settled(spread_node(low, thing, lambda one: one, s.iter))
+    if isinstance(thing, Choice):
+        _for_choice(low, s, thing)
+        return
+    things = iterable(low, thing, s.iter)
     low.locate(s)
     if things.items is not None:
         _unroll(low, s, things.items)
@@ -61,6 +72,19 @@ def for_loop(low: Lowering, s: Any) -> None:
         bind(low, s.target, things.at(counter))
 
     lower(low, Plan(s, _carried(low, s, writes(s.target)), True, test, enter))
+
+
+def _for_choice(low: Lowering, s: Any, thing: Choice) -> None:
+    """A loop over one of several things: a loop for each, behind a test of the tag."""
+    left = low.possible(thing)
+    first = min(left)
+    test = tag_test(low, thing.tag, left, frozenset({first}))
+    low.branch(
+        low.value(test.value),
+        (lambda: _for_each(low, s, thing.alternatives[first]), lambda: _for_each(low, s, thing)),
+        (test.yes, test.no),
+        low.definition.liveness.after[s],
+    )
 
 
 def _carried(low: Lowering, s: Any, target: frozenset[str]) -> list[str]:

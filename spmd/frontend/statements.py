@@ -17,7 +17,20 @@ from spmd.frontend.expressions import BINARY, binary, condition, end_in_error, e
 from spmd.frontend.fence import refuse
 from spmd.frontend.joins import alternatives
 from spmd.frontend.lowering import Dead, Lowering, Pending
-from spmd.frontend.values import NONE, Abstract, Choice, Const, Leaf, Run, Static, Struct, describe
+from spmd.frontend.subscripts import spread_node
+from spmd.frontend.values import (
+    NONE,
+    Abstract,
+    Choice,
+    Const,
+    Leaf,
+    Node,
+    Run,
+    Static,
+    Struct,
+    describe,
+    tuple_of,
+)
 from spmd.ir.types import INT
 
 
@@ -58,7 +71,11 @@ def _unpack(low: Lowering, target: Any, thing: Abstract) -> None:
     names = list(target.elts)
     if any(isinstance(n, gast.Starred) for n in names):
         raise refuse(low.definition, target, low.sp.chain())
-    if isinstance(thing, Choice):
+    if isinstance(thing, Node):
+        whole = spread_node(low, thing, lambda one: tuple_of(tuple(_parts(low, one, names, target))), target)
+        assert isinstance(whole, Struct)
+        parts = list(whole.items)
+    elif isinstance(thing, Choice):
         parts = [low.spread(thing, lambda one, k=k: _parts(low, one, names, target)[k]) for k in range(len(names))]
     else:
         parts = _parts(low, thing, names, target)

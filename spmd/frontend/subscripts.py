@@ -6,13 +6,14 @@ Python's text, and reads nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gast
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedType
 from spmd.frontend.lowering import Dead, Lowering
-from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Run, Struct, describe, list_of, tuple_of
+from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node, Run, Struct, describe, list_of, tuple_of
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref, Seq
 
@@ -44,6 +45,8 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
         return _struct_item(low, thing, index, several, node)
     if isinstance(thing, Run) and not several:
         return _run_pick(low, thing, index[0], node)
+    if isinstance(thing, Node) and not several:
+        return spread_node(low, thing, lambda one: pick(low, one, index, several, node), node)
     if isinstance(thing, Leaf) and thing.type.rank:
         return _array_pick(low, thing.value, index, node)
     raise low.error(TypeMismatch, f"{describe(thing)} cannot be indexed", node)
@@ -86,6 +89,41 @@ def _chosen_item(low: Lowering, thing: Struct, part: Any, node: Any) -> Abstract
     kind = "list" if thing.kind == "list" else "tuple"
     item = low.attempt(lambda: low.b.emit("index", stacked, part.value, text=f"{kind} index out of range"), node)
     return Leaf(item if item.type == type_ else low.b.emit("cast", item, dtype=type_.dtype, python=type_.python))
+
+
+def spread_node(low: Lowering, thing: Node, run: Callable[[Abstract], Abstract], node: Any) -> Abstract:
+    """Applies `run` to a nested tuple or dictionary as a container, for each of the forms that it may have."""
+    from spmd.frontend.attributes import node_tag, present
+    from spmd.frontend.expressions import tag_test
+
+    layout = low.sp.layouts[thing.table]
+    row = present(low, thing, "__getitem__")
+    tag, classes = node_tag(low, Node(row), row)
+    first, rest = min(classes), classes - {min(classes)}
+    cls, names = layout.classes[first]
+    if not issubclass(cls, (tuple, dict)):
+        raise low.error(TypeMismatch, f"objects of class {cls.__name__} cannot be indexed or unpacked", node)
+
+    def whole() -> Abstract:
+        items = []
+        for name in names:
+            template, at = layout.fields[name]
+            values = [load(low, row, thing.table, at + k, v.type) for k, v in enumerate(template.leaves())]
+            items.append(template.replace(iter(values)))
+        if issubclass(cls, dict):
+            return run(Struct("dict", dict, names, tuple(items)))
+        return run(tuple_of(tuple(items)))
+
+    if not rest:
+        return whole()
+    assert tag is not None
+    test = tag_test(low, tag, classes, frozenset({first}))
+    again = Node(row)
+    result = low.branch(
+        low.value(test.value), (whole, lambda: spread_node(low, again, run, node)), (test.yes, test.no), low.scope.names
+    )
+    assert result is not None
+    return result
 
 
 def describe_index(part: Any) -> str:

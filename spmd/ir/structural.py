@@ -48,12 +48,17 @@ def _integer(type_: Type) -> bool:
 
 def _const(op: Op, around: Signatures) -> str:
     (type_,) = _types(op.results)
-    if op.operands or not isinstance(type_, Num):
-        return "a constant has no operands and is a number"
+    if op.operands:
+        return "a constant has no operands"
+    if isinstance(type_, Ref):
+        return "" if op.attrs["value"] == -1 and type_.nullable else "a constant row is -1 and nullable"
+    if isinstance(type_, Seq):
+        return "" if op.attrs["value"] == (0, 0) else "a constant run is empty"
     if type_.text:
         return "" if isinstance(op.attrs["value"], int) else "a text constant is an interned number"
     found = constant_type(op.attrs["value"])
-    same = found.dtype == type_.dtype and found.shape == type_.shape and found.python == type_.python
+    alike = len(found.shape) == len(type_.shape) and all(m in (None, n) for m, n in zip(type_.shape, found.shape))
+    same = found.dtype == type_.dtype and alike and found.python == type_.python
     return "" if same else f"its value is a {found}"
 
 

@@ -6,6 +6,7 @@ others it is some harmless value, and nothing trapped. On one example, `fits` is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,16 @@ def fits(value: Any) -> Any:
     if type(value) is int and not LOW <= value <= HIGH:
         raise OverflowError("the integer does not fit in 64 bits")
     return value
+
+
+def kept(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    """The ufunc, giving a Python scalar for Python scalars."""
+
+    def apply(*operands: Any) -> Any:
+        result = ufunc(*operands)
+        return result.item() if plain(operands[0]) else result
+
+    return apply
 
 
 def _ints(*operands: Any) -> tuple[Any, ...]:

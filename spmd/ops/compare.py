@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from spmd.ops import checked as python
-from spmd.ops.checked import fits, plain
+from spmd.ops.checked import fits, kept, plain
 from spmd.ops.elementwise import raises_on_python, rows_of
 from spmd.ops.inference import elementwise
 from spmd.ops.primitive import Primitive, Samples
@@ -47,16 +47,6 @@ SHIFTS: Samples = (
     ((0, 70), {}),
 )
 FLOATS: Samples = (((np.array([1.0, np.nan, np.inf, -np.inf]),), {}), ((np.float64(np.nan),), {}), ((1.5,), {}))
-
-
-def kept(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    """The ufunc, giving a Python scalar for Python scalars (and for the numbers of strings)."""
-
-    def apply(*operands: Any) -> Any:
-        result = ufunc(*operands)
-        return result.item() if plain(operands[0]) else result
-
-    return apply
 
 
 def _relation(name: str, ufunc: Any, chain: str) -> Primitive:

@@ -17,7 +17,7 @@ from spmd.ir.core import Value
 from spmd.ir.types import Num, Type
 from spmd.ops import checked as python
 from spmd.ops.calculus import constant, masked, quotient, rule, scaled, strong, times
-from spmd.ops.checked import fits, plain
+from spmd.ops.checked import fits, kept, plain
 from spmd.ops.faults import checked
 from spmd.ops.inference import alike, elementwise, numbers
 from spmd.ops.primitive import Primitive, Samples, Site
@@ -159,17 +159,8 @@ def _divided(a: Any, b: Any, ints: bool = False) -> Any:
     return a / b
 
 
-def _kept(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    """The ufunc, giving a Python scalar for Python scalars."""
-
-    def apply(*operands: Any) -> Any:
-        result = ufunc(*operands)
-        return result.item() if plain(operands[0]) else result
-
-    return apply
-
-
-def _signbit_free(ufunc: Any) -> Callable[..., Any]:
+def _as_numpy(ufunc: Any) -> Callable[..., Any]:
+    """The ufunc itself, for what has no meaning on Python kinds."""
     return lambda *operands: ufunc(*operands)
 
 
@@ -307,24 +298,24 @@ ELEMENTWISE: tuple[Primitive, ...] = (
         "abs", 1, np.abs, lambda a: fits(abs(a)), adjoint=rule(_abs), i=python.absolute,
         samples=ROUND + (((np.array([0.0, -0.0]),), {}), ((-5,), {}), ((-(2**63),), {})),
     ),
-    _primitive("sign", 1, np.sign, _signbit_free(np.sign), scalars=False, samples=ONE_ARRAY),
+    _primitive("sign", 1, np.sign, _as_numpy(np.sign), scalars=False, samples=ONE_ARRAY),
     _primitive(
         "square", 1, np.square, lambda a: a**2 if plain(a) else np.square(a), adjoint=rule(_square), kinds="iuf",
         f=python.square_float, samples=ROUND + (((1e200,), {}),),
     ),
     _primitive(
-        "reciprocal", 1, np.reciprocal, _signbit_free(np.reciprocal), "f", rule(_reciprocal), scalars=False,
+        "reciprocal", 1, np.reciprocal, _as_numpy(np.reciprocal), "f", rule(_reciprocal), scalars=False,
         samples=ONE_ARRAY,
     ),
     _primitive(
-        "maximum", 2, np.maximum, _signbit_free(np.maximum), adjoint=rule(_extremum("gt")), scalars=False, samples=TIES
+        "maximum", 2, np.maximum, _as_numpy(np.maximum), adjoint=rule(_extremum("gt")), scalars=False, samples=TIES
     ),
     _primitive(
-        "minimum", 2, np.minimum, _signbit_free(np.minimum), adjoint=rule(_extremum("lt")), scalars=False, samples=TIES
+        "minimum", 2, np.minimum, _as_numpy(np.minimum), adjoint=rule(_extremum("lt")), scalars=False, samples=TIES
     ),
-    _primitive("floor", 1, np.floor, _kept(np.floor), "f", samples=ROUND),
-    _primitive("ceil", 1, np.ceil, _kept(np.ceil), "f", samples=ROUND),
-    _primitive("rint", 1, np.rint, _kept(np.rint), "f", samples=ROUND, chain="round"),
-    _primitive("trunc", 1, np.trunc, _kept(np.trunc), "f", samples=ROUND),
+    _primitive("floor", 1, np.floor, kept(np.floor), "f", samples=ROUND),
+    _primitive("ceil", 1, np.ceil, kept(np.ceil), "f", samples=ROUND),
+    _primitive("rint", 1, np.rint, kept(np.rint), "f", samples=ROUND, chain="round"),
+    _primitive("trunc", 1, np.trunc, kept(np.trunc), "f", samples=ROUND),
     WHERE,
 )

@@ -127,7 +127,7 @@ def _product(site: Site) -> Callable[[Any, Any], Any]:
 def _rows_matmul(site: Site) -> Callable[..., Any]:
     product = _product(site)
     if not _raises_matmul(site.types, site.attrs):
-        return product
+        return lambda x, y, faults=None: product(x, y)
 
     def run(x: Any, y: Any, faults: Faults) -> Any:
         ax, ay = (v.shape[1:] if varying else v.shape for v, varying in zip((x, y), site.varying))

@@ -146,11 +146,10 @@ def constant_only(function: Any) -> Rule:
     title = f"np.{function.__name__}"
 
     def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-        given = [constant_of(b, x) if isinstance(x, Value) else x for x in args]
-        named = {k: constant_of(b, x) if isinstance(x, Value) else x for k, x in kwargs.items()}
-        if any(isinstance(x, Value) and g is None for x, g in zip([*args, *kwargs.values()], [*given, *named.values()])):
+        known = [constant_of(b, x) for x in (*args, *kwargs.values())]
+        if any(isinstance(x, Value) and found is None for x, found in zip((*args, *kwargs.values()), known)):
             raise Refusal(f"the arguments of {title} must be constants")
-        return b.const(function(*given, **named))
+        return b.const(function(*known[: len(args)], **dict(zip(kwargs, known[len(args) :]))))
 
     return rule
 

@@ -69,8 +69,9 @@ class Primitive:
     rows      Site -> function of K-row operands -> K-row result, for static shapes. Operands that are `varying` come
               as arrays [K, *shape]; at least one is. Dynamic shapes come in buckets of rows of equal sizes, as if
               static (the attribute `shape` still says None); where all is equal in a bucket, `numpy` is used. If the
-              primitive may raise, the function takes `faults=` and reports rows instead of raising; it never warns
-              (the caller ignores floating-point flags) and never traps. The result may be a view of an operand.
+              primitive may raise, the function takes `faults=` and reports rows instead of raising (`site.types` are
+              the op's own: sizes that they do not know are looked at). It never warns (the caller ignores
+              floating-point flags) and never traps. The result may be a view of an operand.
     adjoint   (builder, op, cotangent of the result) -> cotangent per operand, None where there is none. It may name
               op.operands and op.result: what it names is what the tape keeps. Cotangents are never Python kinds and
               no op of a rule raises. None: no derivative, all operands inactive (comparisons, integer ops, floor).

@@ -74,7 +74,7 @@ def _plain(function: Any) -> Callable[..., Any]:
     return lambda x, axes, keepdims: function(np.asarray(x), axis=axes, keepdims=keepdims)
 
 
-def _refusing(site: Site, rule: Callable[..., Any], run: Callable[[Any], Any]) -> Callable[..., Any]:
+def _refusing(site: Site, rule: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
     """Rows of an extremum along an axis that is empty: all of them fail."""
     shape, attrs = site.result.shape, site.attrs
 
@@ -93,7 +93,7 @@ def _rows_extremum(function: Any, rule: Callable[..., Any]) -> Callable[[Site], 
     def rows(site: Site) -> Callable[..., Any]:
         axes, keepdims = row_axes(site.attrs["axes"]), site.attrs["keepdims"]
 
-        def run(x: Any) -> Any:
+        def run(x: Any, faults: Faults | None = None) -> Any:
             return function(x, axis=axes, keepdims=keepdims)
 
         return _refusing(site, rule, run) if _may_be_empty(site.types, site.attrs) else run
@@ -169,7 +169,7 @@ def _rows_position(function: Any, rule: Callable[..., Any]) -> Callable[[Site], 
     def rows(site: Site) -> Callable[..., Any]:
         axes, keepdims, rank = site.attrs["axes"], site.attrs["keepdims"], site.types[0].rank
 
-        def run(x: Any) -> Any:
+        def run(x: Any, faults: Faults | None = None) -> Any:
             if len(axes) == 1:
                 return function(x, axis=axes[0] + 1, keepdims=keepdims)
             found = function(x.reshape(len(x), int(np.prod(x.shape[1:]))), axis=1)

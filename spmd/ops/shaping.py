@@ -143,7 +143,7 @@ def every_row(site: Site, operands: Sequence[Any]) -> list[Any]:
 def _rows_concat(site: Site) -> Callable[..., Any]:
     axis = site.attrs["axis"]
 
-    def run(*parts: Any) -> Any:
+    def run(*parts: Any, faults: Faults | None = None) -> Any:
         return np.concatenate(every_row(site, parts), axis=axis + 1)
 
     def careful(*parts: Any, faults: Faults) -> Any:
@@ -202,7 +202,7 @@ def _stack(*parts: Any, axis: int) -> Any:
 def _rows_stack(site: Site) -> Callable[..., Any]:
     axis = site.attrs["axis"]
 
-    def run(*parts: Any) -> Any:
+    def run(*parts: Any, faults: Faults | None = None) -> Any:
         return np.stack(every_row(site, parts), axis=axis + 1)
 
     def careful(*parts: Any, faults: Faults) -> Any:

@@ -21,7 +21,6 @@ from spmd.ops.inference import agree, integer, numbers
 from spmd.ops.primitive import Primitive, Samples, Site
 from spmd.ops.shaping import every_row
 
-Entry = "tuple[int, int, int] | None"
 Index = Sequence["tuple[int, int, int] | None"]
 
 X = np.arange(1.0, 13.0).reshape(3, 4) ** 1.5

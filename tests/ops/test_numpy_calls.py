@@ -196,7 +196,7 @@ CALLS: list[tuple[Any, list[Any], dict[str, Any]]] = [
     (np.take, [A, np.array([1, 1, 0])], {"axis": K(1)}),
     (np.take, [A, 4], {}), (np.flip, [A], {}), (np.flip, [A], {"axis": K(1)}),
     (np.eye, [K(2)], {}), (np.eye, [K(2), K(3)], {"dtype": K(np.float32)}), (np.identity, [K(3)], {}),
-    (np.eye, [2], {}), (np.shape, [A], {}), (np.ndim, [A], {}), (np.size, [A], {}),
+    (np.shape, [A], {}), (np.ndim, [A], {}), (np.size, [A], {}),
     *[(kind, [x], {}) for kind in (np.float32, np.float64, np.int64, np.int32, np.bool_) for x in (*S, V, J, M)],
     (np.uint8, [300], {}), (np.uint8, [30], {}), (np.int32, [math.nan], {}), (np.int8, [np.float64(3.7)], {}),
     *[
@@ -291,7 +291,7 @@ def test_methods_give_value_and_kind_of_the_original(case: int, hide: bool) -> N
     [
         (np.sum, [A], {"where": K(True)}, "where"), (np.exp, [A], {"out": A}, "out"),
         (np.exp, [A], {"dtype": K(np.float32)}, "dtype"),
-        (np.sum, [A], {"axis": 1}, "axis"), (np.empty, [K((2,))], {}, "np.empty"),
+        (np.sum, [A], {"axis": 1}, "axis"), (np.eye, [2], {}, "np.eye"), (np.empty, [K((2,))], {}, "np.empty"),
         (np.zeros, [2], {"dtype": K(complex)}, "complex"),
         (max, [A], {}, "max"), (np.where, [M], {}, "np.where"), (round, [2.5, K(1)], {}, "round"),
         (np.reshape, [A, K(-1)], {"order": K("F")}, "order"),

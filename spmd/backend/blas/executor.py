@@ -42,6 +42,8 @@ class Compiled:
         self.adjoints: list[Any] = [None] * len(code.regions)
         self.prologue: Any = None
         self.prologue_adjoint: tuple[AdjointRegion, Any] | None = None
+        # Module inputs that some region adds a cotangent to.
+        self.differentiated: set[int] = set()
         self.capacities = [64] * len(code.frames)
 
     def forward(
@@ -173,6 +175,9 @@ def compile_program(
     )
     out = Compiled(plan_, code_, texts, moves(target))
     out.adjoints = [r if r is None else r.build() for r in reverses]
+    out.differentiated = {
+        inputs[add.input] for region in (adjoints or {}).values() for add in region.adds if add.input is not None
+    }
     _prologue(out, inputs, prologue_adjoint or (adjoints or {}).get(-1), sites)
     return out
 

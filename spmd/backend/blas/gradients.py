@@ -92,6 +92,11 @@ class SharedGradient:
             self._flush(site)
         return self.total
 
+    def cotangent(self) -> Array:
+        """The whole cotangent, zeros where nothing was added."""
+        total = self.result()
+        return self.sum() if total is None else total
+
 
 def _joined(parts: list[Array]) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class Cotangents:
     """What a backward pass gives.
 
-    inputs  per module input (derived ones left out): array like the input, or [B, *shape] per example, or None
+    inputs  per module input (derived ones left out): array like the input, or [B, *shape] per example; None for those
+            that the results do not depend on
     params  per parameter of the entry: [B, *shape] or Ragged, or None
     tables  (table, field) -> array like the field's (a Ragged field: a Ragged with its handles)
     """
@@ -50,7 +51,7 @@ class Run:
     """A finished forward pass.
 
     results      per result of the entry: [B, *shape], Ragged, int64 [B] (Ref) or a pair of int64 [B] (Seq)
-    region_runs  how often each region ran
+    region_runs  how often each region ran, by its id
     log          the schedule log (of the only chunk, or the first)
     """
 
@@ -77,8 +78,8 @@ class Run:
         return self.chunks[0].run.log
 
     @property
-    def region_runs(self) -> list[int]:
-        return [sum(counts) for counts in zip(*(c.run.log.runs for c in self.chunks))]
+    def region_runs(self) -> dict[int, int]:
+        return {i: sum(counts) for i, counts in enumerate(zip(*(c.run.log.runs for c in self.chunks)))}
 
     def table(self, name: str) -> TableData:
         """The results of all frames of a function, for handles into '@name'."""
@@ -129,8 +130,10 @@ class Run:
         derived = len(program.prologue.terminator.operands) if program.prologue is not None else 0
         inputs = []
         for number in range(len(program.inputs) - derived):
+            if number in compiled.differentiated:
+                back.sink(number)
             sink = back.shared.get(number)
-            inputs.append(None if sink is None else sink.result())
+            inputs.append(None if sink is None else sink.cotangent())
         tables: dict[tuple[str, int], Any] = {}
         names = compiled.plan.tables
         for (number, index), value in back.fields.items():

@@ -136,9 +136,8 @@ class Interpreter:
             self.trace.append(Applied(op, operands, result))
 
     def _const(self, active: Activation, op: Op) -> None:
-        type_ = op.result.type
-        assert isinstance(type_, Num)
-        self._define(active, op, scalar(type_, op.attrs["value"]))
+        type_, value = op.result.type, op.attrs["value"]
+        self._define(active, op, scalar(type_, value) if isinstance(type_, Num) else value)
 
     # ------------------------------------------------------------------------------------------- tables
     def _load(self, active: Activation, op: Op) -> None:

@@ -20,6 +20,7 @@ from spmd.config import options
 from spmd.errors import attach_example
 from spmd.ir.core import Function, Module
 from spmd.ir.types import Num, carries_gradient
+from spmd.runtime.frames import TableData
 
 
 @dataclass(eq=False)
@@ -117,11 +118,11 @@ class Run:
             self.traces.append(trace)
             self.entries.append(args)
 
-    def column(self, table: str, index: int) -> Any:
-        """Results `index` of all frames of a function's table '@name', as a row value."""
-        name = table[1:]
-        type_ = self.module.functions[name].results[index]
-        return to_rows(type_, [frame[index].value for frame in self._interpreter.frames[name]])
+    def table(self, name: str) -> TableData:
+        """All frames of a function as its table '@name': the results, as row values."""
+        types = self.module.functions[name[1:]].results
+        frames = self._interpreter.frames[name[1:]]
+        return TableData(name, [to_rows(t, [f[k].value for f in frames]) for k, t in enumerate(types)])
 
     def backward(self, cotangents: Sequence[Any], per_lane: bool = False) -> Gradients:
         """Gradients for given cotangents of the results (row values, None for none). May be called again."""

@@ -1,0 +1,11 @@
+"""Where the compiler meets packed data: the only part of `spmd` that knows `batching`.
+
+`arguments` packs what a call is given, `structure` gives the front end the structure that a schema describes, `columns`
+the arrays in the same order; `results` and `gradients` build what a call returns. The names below are what the rest of
+the compiler needs of `batching`.
+"""
+
+from batching import Packed as Packed
+from batching import pack as pack
+from batching.schema import PackedSchema as PackedSchema
+from batching.schema import intern as intern

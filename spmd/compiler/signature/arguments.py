@@ -1,0 +1,151 @@
+"""The arguments of a call, packed: one row per example for mapped ones, one row in all for shared ones.
+
+The invariant: a mapped argument is structure (tuples, dictionaries, dataclasses, NamedTuples) down to the first list,
+array or packed value on each path, which carries the batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from batching import Packed, PackingError, Ragged, pack
+from batching.columns import ArrayColumn, ListColumn, NumberColumn, RaggedColumn, RecordColumn, TableColumns, rows_of
+from batching.schema import (
+    ArraySchema,
+    LinkSchema,
+    ListSchema,
+    NumberSchema,
+    OptionalSchema,
+    PackedSchema,
+    RecordSchema,
+    Schema,
+    TableSchema,
+    VariantSchema,
+)
+from spmd.errors import BatchError, StructureError
+
+
+def packed_shared(value: Any, name: str) -> Packed:
+    """An argument that all examples share, as one packed row."""
+    if isinstance(value, Packed):  # a list of examples, seen as one value
+        return _as_one_list(value)
+    if isinstance(value, Ragged):
+        value = value.to_list()
+    return _pack([value], name)
+
+
+def _as_one_list(examples: Packed) -> Packed:
+    """A packed list as a single row that holds the list."""
+    root = examples.root
+    start, length = np.zeros(1, np.int64), np.asarray([rows_of(root)], np.int64)
+    schema = PackedSchema(ListSchema(examples.schema.root), examples.schema.tables)
+    return Packed(schema, ListColumn(start, length, root), examples.tables, checked=True)
+
+
+def _pack(examples: Sequence[Any], name: str) -> Packed:
+    try:
+        return pack(examples, name=name)
+    except PackingError as problem:
+        raise StructureError(str(problem)) from None
+
+
+def packed_mapped(value: Any, name: str, axis: int) -> Packed:
+    """An argument with one entry for each example: structure down to the first list, array or packed value."""
+    if isinstance(value, Packed):
+        return value
+    if isinstance(value, Ragged):
+        return _from_ragged(value)
+    if isinstance(value, np.ndarray):
+        return _from_array(value, name, axis)
+    if isinstance(value, list) or type(value).__name__ == "deque":
+        return _pack(list(value), name)
+    parts = _structure(value)
+    if parts is None:
+        raise BatchError(
+            f"argument '{name}' is mapped over, but {type(value).__name__} {_short(value)} has no examples in it",
+            hint=f"give a list or array with one entry for each example, or share it: in_axes={{'{name}': None}}.",
+        )
+    kind, names, items = parts
+    packs = [packed_mapped(item, f"{name}.{key}" if kind != "dict" else f"{name}[{key!r}]", axis)
+             for key, item in zip(names, items)]
+    if not packs:
+        raise BatchError(f"argument '{name}' is mapped over, but is empty")
+    sizes = {len(p) for p in packs}
+    if len(sizes) > 1:
+        raise BatchError.of_lengths([(f"{name}.{key}", len(p)) for key, p in zip(names, packs)])
+    return _joined(kind, type(value), names, packs)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _structure(value: Any) -> tuple[str, tuple[Any, ...], tuple[Any, ...]] | None:
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return "namedtuple", tuple(value._fields), tuple(value)
+    if isinstance(value, tuple):
+        return "tuple", tuple(map(str, range(len(value)))), tuple(value)
+    if isinstance(value, dict):
+        return "dict", tuple(value), tuple(value.values())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = tuple(f.name for f in dataclasses.fields(value))
+        return "dataclass", names, tuple(getattr(value, n) for n in names)
+    return None
+
+
+def _joined(kind: str, cls: type, names: tuple[Any, ...], packs: list[Packed]) -> Packed:
+    """Parts of equal length as one record; their node tables are numbered on."""
+    schemas, columns = [], []
+    tables: list[TableSchema] = []
+    data: list[TableColumns] = []
+    for part in packs:
+        shift = len(tables)
+        schemas.append(_renumbered(part.schema.root, shift))
+        columns.append(part.root)
+        for table in part.schema.tables:
+            fields = tuple(_renumbered(f, shift) for f in table.fields)
+            tables.append(dataclasses.replace(table, fields=fields))
+        data += part.tables
+    schema = PackedSchema(RecordSchema(kind, cls, names, tuple(schemas)), tuple(tables))
+    return Packed(schema, RecordColumn(tuple(columns), len(packs[0])), data, checked=True)
+
+
+def _renumbered(schema: Schema, shift: int) -> Schema:
+    """The schema with table numbers moved up."""
+    if isinstance(schema, LinkSchema):
+        return dataclasses.replace(schema, table=schema.table + shift)
+    if isinstance(schema, RecordSchema):
+        return dataclasses.replace(schema, fields=tuple(_renumbered(f, shift) for f in schema.fields))
+    if isinstance(schema, ListSchema):
+        return dataclasses.replace(schema, element=_renumbered(schema.element, shift))
+    if isinstance(schema, OptionalSchema):
+        return OptionalSchema(_renumbered(schema.inner, shift))
+    if isinstance(schema, VariantSchema):
+        return VariantSchema(tuple(_renumbered(a, shift) for a in schema.alternatives))
+    return schema
+
+
+def _from_array(array: np.ndarray[Any, Any], name: str, axis: int) -> Packed:
+    if not array.ndim:
+        raise BatchError(f"argument '{name}' is mapped over, but is an array without axes")
+    if not -array.ndim <= axis < array.ndim:
+        raise BatchError(f"argument '{name}' has {array.ndim} axes; axis {axis} cannot be mapped over")
+    if array.dtype.kind not in "fiubc":
+        return _pack(list(array), name)
+    rows = np.moveaxis(array, axis, 0) if axis else array
+    if rows.ndim == 1:
+        kind = "bool_" if rows.dtype == bool else str(rows.dtype)
+        return Packed(PackedSchema(NumberSchema(kind)), NumberColumn(rows), checked=True)
+    schema = PackedSchema(ArraySchema(str(rows.dtype), rows.shape[1:]))
+    return Packed(schema, ArrayColumn(rows), checked=True)
+
+
+def _from_ragged(value: Ragged) -> Packed:
+    k = value.dims.shape[1]
+    schema = PackedSchema(ArraySchema(str(value.dtype), (None,) * k + value.values.shape[1:]))
+    return Packed(schema, RaggedColumn(value.values, value.start, value.dims), checked=True)

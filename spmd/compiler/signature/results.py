@@ -1,0 +1,130 @@
+"""What a call gives back: results and gradients in the user's containers.
+
+The invariant: a result has one example's structure around stacked leaves (arrays with the batch in front, Ragged, or
+Packed where structure itself differs), and `batching.unpack` of it is the list that the loop gives. A gradient has its
+argument's structure with float leaves; other leaves are None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from batching import Packed, Ragged
+from batching.columns import ArrayColumn, Column, ListColumn, NoneColumn, NumberColumn, RaggedColumn, RecordColumn
+from batching.schema import (
+    ArraySchema, ListSchema, NumberSchema, PackedSchema, RecordSchema, Schema, text,
+)
+from spmd.errors import UnsupportedType
+from spmd.frontend.values import Abstract, Const, Leaf, Run, Struct, describe
+from spmd.ir.types import Num
+from spmd.runtime.ragged import Ragged as RaggedRows
+
+Fields = Callable[[str, int], Any]
+
+
+def container(kind: str, cls: Any, names: tuple[Any, ...], items: list[Any]) -> Any:
+    """A container of the user's around given items; made without calling `__init__`."""
+    if kind == "tuple":
+        return tuple(items)
+    if kind == "list":
+        return list(items)
+    if kind == "dict":
+        return dict(zip(names, items))
+    if kind == "namedtuple":
+        return cls(*items)
+    made = object.__new__(cls)
+    for name, item in zip(names, items):
+        object.__setattr__(made, name, item)
+    return made
+
+
+# ------------------------------------------------------------------------------------------------ results
+class Results:
+    """Rebuilds results from row values. `fields(table, k)` gives field k of all frames of a function's table."""
+
+    def __init__(self, batch: int, fields: Fields) -> None:
+        self.batch = batch
+        self.fields = fields
+
+    def stacked(self, thing: Abstract, leaves: Iterator[Any]) -> Any:
+        """One example's structure around stacked leaves."""
+        if isinstance(thing, Struct):
+            return container(thing.kind, thing.cls, thing.names, [self.stacked(i, leaves) for i in thing.items])
+        if isinstance(thing, Leaf):
+            return self._leaf(thing.type, next(leaves))
+        if isinstance(thing, Const):
+            return self._constant(thing.value)
+        if isinstance(thing, Run):
+            return self._list(thing, next(leaves))
+        raise UnsupportedType(f"a function that returns {describe(thing)} cannot run in lanes",
+                              hint="return numbers, arrays, or tuples, dictionaries and dataclasses of them.")
+
+    def _leaf(self, type_: Num, rows: Any) -> Any:
+        if type_.text:
+            return np.array([text(int(k)) for k in rows], dtype=np.str_)
+        if isinstance(rows, RaggedRows):
+            return dense_or_ragged(rows, self.batch)
+        return rows
+
+    def _constant(self, value: Any) -> Any:
+        if value is None:
+            return None
+        return np.full(self.batch, value)
+
+    def _list(self, thing: Run, rows: tuple[Any, Any]) -> Packed:
+        parts = [self.fields(thing.table, k) for k in thing.fields]
+        schema, column = self._column(thing.item, iter(parts))
+        first, count = rows
+        return Packed(PackedSchema(ListSchema(schema)), ListColumn(first, count, column))
+
+    def _column(self, thing: Abstract, leaves: Iterator[Any]) -> tuple[Schema, Column]:
+        if isinstance(thing, Leaf):
+            rows = next(leaves)
+            if isinstance(rows, RaggedRows):
+                return ArraySchema(thing.type.dtype, thing.type.shape), RaggedColumn(rows.data, rows.lo, rows.dims)
+            if thing.type.rank:
+                return ArraySchema(thing.type.dtype, thing.type.shape), ArrayColumn(rows)
+            kind = {"int64": "int", "float64": "float", "bool": "bool"}[thing.type.dtype] if thing.type.python else (
+                "bool_" if thing.type.dtype == "bool" else thing.type.dtype
+            )
+            return NumberSchema(kind), NumberColumn(rows)
+        if isinstance(thing, Struct) and thing.kind != "list":
+            parts = [self._column(i, leaves) for i in thing.items]
+            names = tuple(map(str, thing.names)) if thing.kind == "tuple" else thing.names
+            schema = RecordSchema(thing.kind, thing.cls, names, tuple(s for s, _ in parts))
+            return schema, RecordColumn(tuple(c for _, c in parts), len_of(parts))
+        raise UnsupportedType(f"a function that returns a list of {describe(thing)} cannot run in lanes")
+
+
+def len_of(parts: list[tuple[Schema, Column]]) -> int:
+    from batching.columns import rows_of
+
+    return rows_of(parts[0][1]) if parts else 0
+
+
+def dense_or_ragged(rows: RaggedRows, batch: int) -> Any:
+    """Arrays of one shape stacked; else Ragged."""
+    dims = rows.dims
+    if batch and (dims == dims[0]).all():
+        return np.array(rows.dense((*map(int, dims[0]), *rows.trail)))
+    return Ragged(rows.data, rows.lo, rows.dims)
+
+
+def one(stacked: Any) -> Any:
+    """Row 0 of a stacked result: what a single example gives."""
+    if isinstance(stacked, (Packed, Ragged, np.ndarray)):
+        return stacked[0]
+    if stacked is None:
+        return None
+    if isinstance(stacked, tuple) and hasattr(stacked, "_fields"):
+        return type(stacked)(*map(one, stacked))
+    if isinstance(stacked, (tuple, list)):
+        return type(stacked)(map(one, stacked))
+    if isinstance(stacked, dict):
+        return {k: one(v) for k, v in stacked.items()}
+    names = [f.name for f in dataclasses.fields(stacked)]
+    return container("dataclass", type(stacked), tuple(names), [one(getattr(stacked, n)) for n in names])
