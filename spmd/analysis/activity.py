@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Union
 
 from spmd.analysis.effects import Primitives
 from spmd.ir.core import Op, Value, element_table
@@ -17,8 +16,8 @@ from spmd.ir.region import Column, Fork, Leave, Program, Region, Site
 from spmd.ir.types import carries_gradient
 
 Field = tuple[str, int]
-Place = Union[Column, Value, Field]
-Wanted = Union[Value, Field, int]
+Place = Column | Value | Field
+Wanted = Value | Field | int
 
 
 @dataclass
@@ -61,7 +60,7 @@ def exits(program: Program, region: Region) -> Iterator[tuple[Place, Column]]:
     for column, value in region.stores:
         yield value, column
     if isinstance(region.exit, Leave):
-        yield from zip(region.exit.values, program.functions[region.function].results)
+        yield from zip(region.exit.values, program.functions[region.function].results, strict=True)
     if isinstance(region.exit, Fork):
         for site in region.exit.sites:
             for index, column in enumerate(program.functions[site.function].params):
@@ -82,13 +81,13 @@ def activity(program: Program, wanted: Iterable[Wanted], primitives: Primitives)
         given = prologue.terminator.operands
         derived = program.inputs[len(program.inputs) - len(given) :]
         _forward_ops(program, prologue.ops, found, primitives)
-        found.varied.update(d for d, v in zip(derived, given) if v in found.varied)
+        found.varied.update(d for d, v in zip(derived, given, strict=True) if v in found.varied)
     while any([_forward(program, region, found, primitives) for region in program.regions]):
         pass
     while any([_backward(program, region, found, primitives) for region in reversed(program.regions)]):
         pass
     if prologue is not None:
-        found.useful.update(v for d, v in zip(derived, prologue.terminator.operands) if d in found.useful)
+        found.useful.update(v for d, v in zip(derived, prologue.terminator.operands, strict=True) if d in found.useful)
         _backward_ops(program, prologue.ops, found, primitives)
     return found
 

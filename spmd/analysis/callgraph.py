@@ -25,7 +25,7 @@ def call_graph(module: Module) -> dict[str, list[str]]:
     return {name: list(dict.fromkeys(callees(f.body))) for name, f in module.functions.items()}
 
 
-def reachable(graph: Mapping[Key, Sequence[Key]], start: Key) -> list[Key]:
+def reachable(graph: Mapping[Key, list[Key]], start: Key) -> list[Key]:
     """What can be reached from `start`, itself first, depth first."""
     seen: dict[Key, None] = {}
     stack = [start]

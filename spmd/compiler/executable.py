@@ -165,8 +165,11 @@ class Call:
     def _per_lane(self, position: int, leaves: list[Any]) -> Any:
         """One gradient of a shared argument for each example: its structure, the leaves stacked."""
         thing = self.executable.traced.given[position]
-        kept = [leaf if leaf is not None else None for leaf in leaves]
-        for v in thing.leaves():
+        inputs = dict(zip(self.executable.module.inputs, _inputs(self.executable, self.columns, self.captured)))
+        kept = list(leaves)
+        for k, v in enumerate(thing.leaves()):
+            if carries_gradient(v.type) and leaves[k] is None:
+                kept[k] = np.zeros((self.batch, *np.shape(inputs[v])), v.type.dtype)  # type: ignore[union-attr]
             if not isinstance(v.type, Num):
                 name = self.executable.arguments[position].name
                 raise GradientError(

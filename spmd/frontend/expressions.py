@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import gast
 import numpy as np
@@ -86,7 +86,7 @@ def _unbound(low: Lowering, node: Any, thing: Abstract) -> Abstract:
     return low.settled(thing)
 
 
-def end_in_error(low: Lowering, error: tuple[Any, tuple[Any, ...]]) -> None:
+def end_in_error(low: Lowering, error: tuple[Any, tuple[Any, ...]]) -> NoReturn:
     """The example that gets here raises."""
     from spmd.frontend.lowering import Dead
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from spmd.errors import SpmdError, TypeMismatch, UnsupportedType
+from spmd.errors import SpmdError, StructureError, TypeMismatch, UnsupportedAttribute, UnsupportedType
 from spmd.frontend.joins import Converter, JoinError, join
 from spmd.frontend.read import Definition
 from spmd.frontend.scope import NO_FACTS, Facts, Scope
@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 
 class Dead(Exception):
     """This path does not go on."""
+
+
+@dataclass(eq=False)
+class Tried:
+    """How many alternatives of a union an operation was tried on, and how many it does not fit."""
+
+    total: int
+    refused: int = 0
 
 
 @dataclass(eq=False)
@@ -152,9 +160,9 @@ class Lowering:
             except Dead:
                 alive = False
                 self.close(block)
-        pending = Pending(block, self.scope, self.b.span, result)
-        self.scope, self.b.span = outer, span
-        return pending, alive
+            finally:
+                inner, at, self.scope, self.b.span = self.scope, self.b.span, outer, span
+        return Pending(block, inner, at, result), alive
 
     def branch(
         self,
@@ -214,23 +222,44 @@ class Lowering:
         self.scope.facts = Facts(nonnull, tags)
 
     # ------------------------------------------------------------------------------------------ unions
-    def spread(self, thing: Abstract, run: Callable[[Abstract], Abstract]) -> Abstract:
-        """Applies `run` to each alternative that a union may be, behind a test of its tag."""
+    def spread(
+        self, thing: Abstract, run: Callable[[Abstract], Abstract], tried: Tried | None = None
+    ) -> Abstract:
+        """Applies `run` to each alternative that a union may be, behind a test of its tag.
+
+        An alternative that it does not fit raises TypeError, as Python would; if none fits, the program is refused.
+        """
         thing = self.settled(thing)
         if not isinstance(thing, Choice):
-            return run(thing)
+            return run(thing) if tried is None else self._or_raise(thing, run, tried)
         left = sorted(self.possible(thing))
         first = left[0]
+        tried = Tried(len(left)) if tried is None else tried
         test = self.b.emit("eq", thing.tag, self.converter.constant(first, Num("int8")))
         rest = frozenset(left[1:])
         result = self.branch(
             test,
-            (lambda: run(thing.alternatives[first]), lambda: self.spread(thing, run)),
+            (
+                lambda: self._or_raise(thing.alternatives[first], run, tried),
+                lambda: self.spread(thing, run, tried),
+            ),
             (Facts(tags={thing.tag: frozenset({first})}), Facts(tags={thing.tag: rest})),
             live=self.scope.names,
         )
         assert result is not None
         return result
+
+    def _or_raise(self, thing: Abstract, run: Callable[[Abstract], Abstract], tried: Tried) -> Abstract:
+        """`run(thing)`; where it is refused for the thing's kind, the example that has this kind raises."""
+        try:
+            return run(thing)
+        except (TypeMismatch, UnsupportedAttribute, StructureError) as problem:
+            tried.refused += 1
+            if tried.refused == tried.total:
+                raise
+            kind = TypeError if isinstance(problem, TypeMismatch) else AttributeError
+            self.b.insert("raise", (), (), {"error": (kind, (problem.message,))})
+            raise Dead from None
 
 
 def _join_all(things: Iterable[Abstract]) -> Abstract:

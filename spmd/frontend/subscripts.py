@@ -53,6 +53,8 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
 
 
 def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, node: Any) -> Abstract:
+    from spmd.frontend.expressions import end_in_error
+
     part = index[0]
     if thing.kind == "dict":
         item = thing.field(part.value) if isinstance(part, Const) and not several else None
@@ -68,10 +70,9 @@ def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, 
         items = thing.items[slice(*(p.value for p in part))]
         return (list_of if thing.kind == "list" else tuple_of)(items)
     if isinstance(part, Const) and isinstance(part.value, int):
-        try:
+        if -len(thing.items) <= part.value < len(thing.items):
             return thing.items[part.value]
-        except IndexError:
-            raise low.error(ShapeMismatch, f"{describe(thing)} of {len(thing.items)} has no item {part.value}", node) from None
+        end_in_error(low, (IndexError, (f"{'list' if thing.kind == 'list' else 'tuple'} index out of range",)))
     return _chosen_item(low, thing, part, node)
 
 

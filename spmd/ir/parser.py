@@ -135,7 +135,7 @@ class Evaluator:
         if isinstance(node, ast.List):
             return [self.value(e) for e in node.elts]
         if isinstance(node, ast.Dict):
-            return {self.value(k): self.value(v) for k, v in zip(node.keys, node.values) if k is not None}
+            return {self.value(k): self.value(v) for k, v in zip(node.keys, node.values, strict=True) if k is not None}
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return -self.value(node.operand)
         if isinstance(node, ast.Name) and node.id in ("nan", "inf"):

@@ -103,7 +103,7 @@ class Printer:
 
 def table_text(table: Table) -> str:
     """`table name(label: type, ...)` with its flags."""
-    fields = ", ".join(f"{quoted(label)}: {type_text(t)}" for label, t in zip(table.labels, table.fields))
+    fields = ", ".join(f"{quoted(label)}: {type_text(t)}" for label, t in zip(table.labels, table.fields, strict=True))
     flags = (" unique" if table.unique else "") + (" shared" if table.shared else "")
     return f"table {quoted(table.name)}({fields}){flags}"
 

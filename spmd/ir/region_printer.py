@@ -80,7 +80,7 @@ class RegionPrinter:
         if site.count is None:
             how = f"fork @{site.function}({', '.join(args)})"
         else:
-            pairs = ", ".join(f"{word} {arg}" for word, arg in zip(site.each, args))
+            pairs = ", ".join(f"{word} {arg}" for word, arg in zip(site.each, args, strict=True))
             how = f"map {self.uses([site.count])} x @{site.function}({pairs})"
         return f"{column_text(site.child)} := {how} #{'.'.join(map(str, site.order))}"
 

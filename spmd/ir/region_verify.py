@@ -115,7 +115,7 @@ class _Checker:
         for value in values:
             if value not in scope:
                 self.fail(f"{value} is not there")
-        if len(values) != len(types) or not all(fits(v.type, t) for v, t in zip(values, types)):
+        if len(values) != len(types) or not all(fits(v.type, t) for v, t in zip(values, types, strict=True)):
             self.fail(f"{list(values)} should have types ({', '.join(map(str, types))})")
 
     def exit(self, function: FunctionRegions, region: Region, scope: set[Value]) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from spmd.ir.build import constant_type
 from spmd.ir.core import Op, Value
 from spmd.ir.types import BOOL, INT, Num, Ref, Seq, Type, fits
@@ -55,9 +57,10 @@ def _const(op: Op, around: Signatures) -> str:
     if isinstance(type_, Seq):
         return "" if op.attrs["value"] == (0, 0) else "a constant run is empty"
     if type_.text:
-        return "" if isinstance(op.attrs["value"], int) else "a text constant is an interned number"
+        return "" if isinstance(op.attrs["value"], (int, np.integer)) else "a text constant is an interned number"
     found = constant_type(op.attrs["value"])
-    alike = len(found.shape) == len(type_.shape) and all(m in (None, n) for m, n in zip(type_.shape, found.shape))
+    sizes = zip(type_.shape, found.shape)
+    alike = len(found.shape) == len(type_.shape) and all(m in (None, n) for m, n in sizes)
     same = found.dtype == type_.dtype and alike and found.python == type_.python
     return "" if same else f"its value is a {found}"
 
@@ -152,7 +155,7 @@ def map_arguments(operands: Sequence[Type], function: str, each: Sequence[str], 
         return "its first operand is the number of elements"
     if len(operands) != len(each) + 1 or len(each) != len(signature[0]):
         return "it takes the count and one argument per parameter"
-    for number, (word, argument, param) in enumerate(zip(each, operands[1:], signature[0])):
+    for number, (word, argument, param) in enumerate(zip(each, operands[1:], signature[0], strict=True)):
         given = parameter_of(word, argument, around)
         if given is None or not fits(given, param):
             return f"argument {number} ({word} of {argument}) does not give a {param}"

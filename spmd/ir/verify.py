@@ -174,7 +174,7 @@ class Verifier:
             self.match(op.operands, [v.type for v in frame.loop.blocks[0].args], op)
 
     def match(self, values: Sequence[Value], types: Sequence[Type], op: Op) -> None:
-        if len(values) != len(types) or not all(fits(v.type, t) for v, t in zip(values, types)):
+        if len(values) != len(types) or not all(fits(v.type, t) for v, t in zip(values, types, strict=True)):
             self.fail(f"its operands should have types ({', '.join(map(str, types))})", op)
 
 

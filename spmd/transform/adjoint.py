@@ -87,7 +87,7 @@ class _Reverse:
                 self.seed(Seed("store", self.fresh(column.type), column), value)
         if isinstance(region.exit, Leave):
             results = self.program.functions[region.function].results
-            for index, (column, value) in enumerate(zip(results, region.exit.values)):
+            for index, (column, value) in enumerate(zip(results, region.exit.values, strict=True)):
                 if self.found.active(column):
                     self.seed(Seed("result", self.fresh(column.type), column, index=index), value)
         if isinstance(region.exit, Fork):
@@ -104,7 +104,8 @@ class _Reverse:
         return self.close(region.id, own, region.ops)
 
     def site(self, number: int, site: Site) -> None:
-        for index, (column, value) in enumerate(zip(self.program.functions[site.function].params, site.args)):
+        params = self.program.functions[site.function].params
+        for index, (column, value) in enumerate(zip(params, site.args, strict=True)):
             if not self.found.active(column):
                 continue
             place = argument_place(self.program, site, index)
@@ -167,7 +168,7 @@ class _Reverse:
                 self.made_by.update((v, made) for v in made.results)
             if len(parts) != len(op.operands):
                 raise InternalError(f"the adjoint of '{op.name}' gives {len(parts)} cotangents", span=op.span)
-            for value, part in zip(op.operands, parts):
+            for value, part in zip(op.operands, parts, strict=True):
                 self.contribute(value, part)
 
     def field(self, op: Op) -> None:
@@ -203,7 +204,7 @@ class _Reverse:
         ops = [self.made_by[p] for p in pieces]
         if len(ops) == 1:
             return pieces[0]
-        parts = [pair for op in ops for pair in zip(op.attrs["pieces"], op.operands)]
+        parts = [pair for op in ops for pair in zip(op.attrs["pieces"], op.operands, strict=True)]
         parts.sort(key=lambda pair: pair[0])
         operands = [v for _, v in parts]
         where = tuple(piece for piece, _ in parts)
@@ -258,7 +259,7 @@ def _reduce(
         twin = done.setdefault(op_key(op), op)
         if twin is op:
             kept.append(op)
-        twins.update(zip(results, twin.results))
+        twins.update(zip(results, twin.results, strict=True))
 
     for op in ops:
         if op in needed:

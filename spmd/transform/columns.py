@@ -93,7 +93,7 @@ def _backward(
     needed: list[Step] = []
     for step in reversed(node.steps):
         if isinstance(step, Move):
-            pairs = [(t, s) for t, s in zip(step.targets, step.sources) if t in alive]
+            pairs = [(t, s) for t, s in zip(step.targets, step.sources, strict=True) if t in alive]
             alive.difference_update(step.targets)
             alive.update(s for _, s in pairs)
             if pairs:
@@ -117,7 +117,7 @@ def _origins(node: Node, placement: Placement) -> dict[Value, Origin]:
     for step in placement.steps[node]:
         if isinstance(step, Move):
             sources = [origin(s) for s in step.sources]
-            found.update(zip(step.targets, sources))
+            found.update(zip(step.targets, sources, strict=True))
         else:
             for value in step.results:
                 found[value] = ("free", value) if value in placement.constants else ("op", (step, value))
@@ -157,7 +157,7 @@ def _share(flow: Flow, nodes: list[Node], placement: Placement) -> None:
         for step in placement.steps[node]:
             if not isinstance(step, Move):
                 continue
-            for target, source in zip(step.targets, step.sources):
+            for target, source in zip(step.targets, step.sources, strict=True):
                 a, b = classes.of(target), classes.of(source)
                 if a is b or a.type != b.type or not {target, source} <= in_column or fixed & {a, b}:
                     continue

@@ -30,7 +30,6 @@ from spmd.transform.counted import (
     reads_element,
 )
 
-
 ROUNDS = 4096  # rounds of a loop over numbers that may become frames at once
 
 
@@ -40,7 +39,7 @@ def fission(module: Module, primitives: Primitives | None = None) -> Module:
     module = clone_module(module)
     graph = call_graph(module)
     cycles = cyclic(graph)
-    worth = {name for name in graph if cycles & set(reachable(graph, name))}
+    worth: set[str] = {name for name in graph if any(callee in cycles for callee in reachable(graph, name))}
     for function in list(module.functions.values()):
         _Splitter(module, function, worth, primitives).block(function.body)
     return module
@@ -243,13 +242,14 @@ class _Splitter:
         if mapped.attrs["function"] == plan.moved[0].attrs.get("function"):
             fields = {v: k for k, v in enumerate(plan.moved[0].results)}
         span = mapped.span
-        row = Op("item", [mapped.result, plan.loop.counter], {"table": table}, [Value(Ref(table))], [], span, mapped.order)
+        whole, counter, order = mapped.result, plan.loop.counter, mapped.order
+        row = Op("item", [whole, counter], {"table": table}, [Value(Ref(table))], [], span, order)
         reads = [row] if plan.needed else []
         names: Map = {}
         for value in plan.needed:
             names[value] = Value(value.type, value.name)
             attrs = {"table": table, "field": fields[value]}
-            reads.append(Op("load", [row.result], attrs, [names[value]], [], span, mapped.order))
+            reads.append(Op("load", [row.result], attrs, [names[value]], [], span, order))
         block, start = plan.loop.block, plan.loop.start
         block.ops[start:] = reads + [op for op in block.ops[start:] if op not in plan.moved]
         substitute(block, names)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from spmd.ir.core import Block, Function, Module, Op, Value
 from spmd.ir.rewrite import Map, fresh
@@ -78,8 +78,8 @@ class Stop:
     pass
 
 
-Step = Union[Op, Move]
-FlowExit = Union[Goto, Split, Calls, Give, Fail, Stop]
+Step = Op | Move
+FlowExit = Goto | Split | Calls | Give | Fail | Stop
 
 
 @dataclass(eq=False)
@@ -217,7 +217,7 @@ class FlowBuilder:
         self.current.exit = Split(names.get(op.operands[0], op.operands[0]), then, other)
         targets = fresh(op.results, names)
         inner = Scope((join, targets), scope.breaks, scope.continues, scope.returns)
-        for node, block in zip((then, other), op.blocks):
+        for node, block in zip((then, other), op.blocks, strict=True):
             self.current = node
             self.block(block, names, inner, prefix)
         self.current = join
@@ -235,7 +235,7 @@ class FlowBuilder:
     def inlined(self, op: Op, names: Map, order: tuple[int, ...]) -> None:
         """The callee's body in place; its parameters are the arguments, which nobody assigns meanwhile."""
         callee = self.module.functions[op.attrs["function"]]
-        inner: Map = {p: names.get(v, v) for p, v in zip(callee.params, op.operands)}
+        inner: Map = {p: names.get(v, v) for p, v in zip(callee.params, op.operands, strict=True)}
         behind = Node()
         self.block(callee.body, inner, Scope(returns=(behind, fresh(op.results, names))), order)
         self.current = behind

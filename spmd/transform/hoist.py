@@ -48,8 +48,8 @@ class _Mover:
         first = len(module.inputs) - len(given)
         self.ops: list[Op] = list(module.prologue.ops[:-1]) if module.prologue is not None else []
         self.inputs = {v: v for v in module.inputs[:first]}
-        self.inputs.update(zip(module.inputs[first:], given))
-        self.derived: dict[Value, Value] = dict(zip(given, module.inputs[first:]))
+        self.inputs.update(zip(module.inputs[first:], given, strict=True))
+        self.derived: dict[Value, Value] = dict(zip(given, module.inputs[first:], strict=True))
         self.done: dict[tuple[object, ...], Op] = {op_key(op): op for op in self.ops}
         self.candidates: dict[Value, Op] = {}
 

@@ -30,7 +30,7 @@ def selected(op: Op, primitives: Primitives) -> tuple[list[Op], list[Value]] | N
     then, other = (block.terminator.operands for block in op.blocks)
     ops = [inner for block in op.blocks for inner in block.ops[:-1]]
     results = []
-    for value, a, b in zip(op.results, then, other):
+    for value, a, b in zip(op.results, then, other, strict=True):
         if a is b:
             results.append(a)
             continue

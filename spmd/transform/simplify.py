@@ -82,7 +82,7 @@ class _Simplifier:
         block.ops = kept
 
     def rename(self, old: list[Value], new: list[Value]) -> None:
-        self.names.update(zip(old, new))
+        self.names.update(zip(old, new, strict=True))
 
     def known(self, op: Op, done: dict[tuple[object, ...], Op]) -> bool:
         """Whether the op's results are there already: an equal op ran, or it does nothing."""
@@ -101,7 +101,7 @@ class _Simplifier:
 
     def nothing(self, op: Op) -> list[Value] | None:
         """The operand that the op gives back unchanged."""
-        if op.name == "nonnull" and op.operands[0].type == op.result.type:
+        if op.name in ("nonnull", "assured") and op.operands[0].type == op.result.type:
             return [op.operands[0]]
         if op.name in ("cast", "broadcast", "reshape") and op.operands[0].type == op.result.type:
             return [op.operands[0]]
@@ -133,7 +133,7 @@ class _Simplifier:
         *ops, last = arm.ops
         if last.name != "yield":
             return arm.ops, []
-        if any(v.type != given.type for v, given in zip(op.results, last.operands)):
+        if any(v.type != given.type for v, given in zip(op.results, last.operands, strict=True)):
             return None
         return ops, list(last.operands)
 

@@ -62,7 +62,7 @@ class RegionWriter:
             twin = Op(op.name, operands, op.attrs, results, [], op.span, op.order)
             self.region.ops.append(twin)
             self.done[key] = twin
-        self.values.update(zip(op.results, twin.results))
+        self.values.update(zip(op.results, twin.results, strict=True))
 
     def write(self) -> None:
         """The steps that are needed."""
@@ -76,7 +76,7 @@ class RegionWriter:
     def move(self, step: Move) -> None:
         """All sources are read before a target is assigned."""
         sources = [self.read(v) for v in step.sources]
-        self.values.update(zip(step.targets, sources))
+        self.values.update(zip(step.targets, sources, strict=True))
 
     def close(self) -> None:
         """Stores what is alive on exit and changed, then drops loads that nothing used."""
@@ -99,7 +99,7 @@ def exit_values(region: Region) -> list[Value]:
         return [out.cond]
     if hasattr(out, "values"):
         return list(out.values)
-    values = []
+    values: list[Value] = []
     for site in getattr(out, "sites", []):
         values += site.args if site.count is None else [site.count, *site.args]
     return values

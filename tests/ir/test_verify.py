@@ -11,7 +11,7 @@ from spmd.ir.core import Module, Op, Value
 from spmd.ir.parser import parse
 from spmd.ir.region import Branch, Jump, Leave, Program
 from spmd.ir.region_verify import verify_adjoints, verify_program
-from spmd.ir.types import FLOAT, INT, Num
+from spmd.ir.types import FLOAT, INT, Num, Ref
 from spmd.ir.verify import verify
 from spmd.ops.table import type_rule
 from spmd.transform.adjoint import adjoint
@@ -45,7 +45,6 @@ WRONG = {
     "malformed": "%y: float = load %r [field=0]\n return %y",
     "only a number makes": '%y: float64[?] = column %s [table="node", field=1]\n return %x',
     "attrs error": "guard %p\n return %x",
-    "no table gone": '%q: ref<gone?> = nonnull %r [error=(cls("builtins:TypeError"), ())]\n return %x',
 }
 
 
@@ -176,6 +175,13 @@ def test_what_is_wrong_with_adjoints_is_named() -> None:
     first.residuals = [Value(FLOAT)]
     with pytest.raises(InternalError, match="no value of the primal"):
         verify_adjoints(program, [first], type_rule)
+
+
+def test_tables_that_types_name_must_exist() -> None:
+    module = broken("return %x")
+    module.functions["g"].params[0].type = Ref("gone")
+    with pytest.raises(InternalError, match="no table gone"):
+        verify(module, type_rule)
 
 
 def test_an_op_that_owns_no_blocks_may_not_have_any() -> None:

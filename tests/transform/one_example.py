@@ -17,6 +17,7 @@ from spmd.ir.region import AdjointRegion, Branch, Column, Fork, Jump, Leave, Pro
 from spmd.ir.types import Num, Type, carries_gradient
 
 Tables = Mapping[str, Sequence[Sequence[Any]]]  # table -> rows -> fields
+NONE: Tables = {}
 
 
 class Leaving(Exception):
@@ -69,6 +70,11 @@ class Ops:
             env[op.result] = np.array(rows, type_.dtype).reshape(count, *type_.shape[1:])
         elif name == "isnull":
             env[op.result] = values[0] == -1
+        elif name == "same":
+            env[op.result] = values[0] == values[1]
+        elif name == "assured":
+            assert values[0] != -1, "a test has shown that it is a row"
+            env[op.result] = values[0]
         elif name == "nonnull":
             if values[0] == -1:
                 raise make_error(attrs["error"])
@@ -106,16 +112,16 @@ class ModuleRun(Ops):
         super().__init__(primitives, tables)
         self.module = module
         derived = len(module.prologue.terminator.operands) if module.prologue else 0
-        self.env = dict(zip(module.inputs[: len(module.inputs) - derived], inputs))
+        self.env = dict(zip(module.inputs[: len(module.inputs) - derived], inputs, strict=True))
         if module.prologue is not None:
             for op in module.prologue.ops[:-1]:
                 self.run(op, self.env)
             given = [self.env[v] for v in module.prologue.terminator.operands]
-            self.env.update(zip(module.inputs[len(module.inputs) - derived :], given))
+            self.env.update(zip(module.inputs[len(module.inputs) - derived :], given, strict=True))
 
     def call(self, function: Function, args: Sequence[Any]) -> list[Any]:
         env = dict(self.env)
-        env.update(zip(function.params, args))
+        env.update(zip(function.params, args, strict=True))
         try:
             self.block(function.body, env)
         except Leaving as left:
@@ -135,11 +141,12 @@ class ModuleRun(Ops):
             if op.terminator:
                 raise Leaving(op.name, values)
             if op.name == "if":
-                env.update(zip(op.results, self.block(op.blocks[0 if values[0] else 1], env)))
+                env.update(zip(op.results, self.block(op.blocks[0 if values[0] else 1], env), strict=True))
             elif op.name == "loop":
-                env.update(zip(op.results, self.loop(op, values, env)))
+                env.update(zip(op.results, self.loop(op, values, env), strict=True))
             elif op.name == "call":
-                env.update(zip(op.results, self.call(self.module.functions[op.attrs["function"]], values)))
+                results = self.call(self.module.functions[op.attrs["function"]], values)
+                env.update(zip(op.results, results, strict=True))
             elif op.name == "map":
                 env[op.result] = self.map(op, values)
             else:
@@ -149,7 +156,7 @@ class ModuleRun(Ops):
     def loop(self, op: Op, values: list[Any], env: dict[Value, Any]) -> list[Any]:
         (body,) = op.blocks
         while True:
-            env.update(zip(body.args, values))
+            env.update(zip(body.args, values, strict=True))
             try:
                 self.block(body, env)
             except Leaving as left:
@@ -161,15 +168,19 @@ class ModuleRun(Ops):
 
     def map(self, op: Op, values: list[Any]) -> tuple[int, int]:
         count = values[0]
-        columns = [elements(w, v, count) for w, v in zip(op.attrs["each"], values[1:])]
-        made = [self.call(self.module.functions[op.attrs["function"]], args) for args in zip(*columns)]
+        columns = [elements(w, v, count) for w, v in zip(op.attrs["each"], values[1:], strict=True)]
+        made = [self.call(self.module.functions[op.attrs["function"]], args) for args in zip(*columns, strict=True)]
         first = len(self.frames)
         self.frames += [Results(r) for r in made]
         return first, count
 
 
 def run_module(
-    module: Module, primitives: Mapping[str, Any], args: Sequence[Any], inputs: Sequence[Any] = (), tables: Tables = {}
+    module: Module,
+    primitives: Mapping[str, Any],
+    args: Sequence[Any],
+    inputs: Sequence[Any] = (),
+    tables: Tables = NONE,
 ) -> list[Any]:
     """Results of the entry for one example."""
     return ModuleRun(module, primitives, tables, inputs).call(module.functions[module.entry], args)
@@ -196,24 +207,24 @@ class ProgramRun(Ops):
     """Runs frames depth first, sibling calls in the order of their sites, and keeps the log for `backward`."""
 
     def __init__(
-        self, program: Program, primitives: Mapping[str, Any], tables: Tables, inputs: Sequence[Any], limit: int = 100000
+        self, program: Program, primitives: Mapping[str, Any], tables: Tables, inputs: Sequence[Any], limit: int = 10**5
     ) -> None:
         super().__init__(primitives, tables)
         self.program = program
         self.log: list[Entry] = []
         self.limit = limit
         derived = len(program.prologue.terminator.operands) if program.prologue else 0
-        self.env = dict(zip(program.inputs[: len(program.inputs) - derived], inputs))
+        self.env = dict(zip(program.inputs[: len(program.inputs) - derived], inputs, strict=True))
         self.prologue: dict[Value, Any] = dict(self.env)
         if program.prologue is not None:
             for op in program.prologue.ops[:-1]:
                 self.run(op, self.prologue)
             given = [self.prologue[v] for v in program.prologue.terminator.operands]
-            self.env.update(zip(program.inputs[len(program.inputs) - derived :], given))
+            self.env.update(zip(program.inputs[len(program.inputs) - derived :], given, strict=True))
 
     def start(self, function: str, args: Sequence[Any]) -> int:
         frame = Frame(function)
-        frame.columns.update(zip(self.program.functions[function].params, args))
+        frame.columns.update(zip(self.program.functions[function].params, args, strict=True))
         self.frames.append(frame)
         return len(self.frames) - 1
 
@@ -267,9 +278,9 @@ class ProgramRun(Ops):
             frame.columns[site.child] = children[0]
         else:
             count = env[site.count]
-            columns = [elements(w, v, count) for w, v in zip(site.each, args)]
+            columns = [elements(w, v, count) for w, v in zip(site.each, args, strict=True)]
             first = len(self.frames)
-            children = [self.start(site.function, row) for row in zip(*columns)] if columns else []
+            children = [self.start(site.function, row) for row in zip(*columns, strict=True)] if columns else []
             frame.columns[site.child] = (first, count)
         for child in children:
             self.finish(child)
@@ -282,7 +293,7 @@ class ProgramRun(Ops):
         frame = self.frames[root]
         for each in self.frames:
             each.cotangents.clear()
-        for column, ct in zip(program.functions[frame.function].results, cotangents):
+        for column, ct in zip(program.functions[frame.function].results, cotangents, strict=True):
             if ct is not None:
                 frame.cotangents[column] = np.array(ct, copy=True)
         for entry in reversed(self.log):
@@ -370,7 +381,7 @@ def run_program(
     primitives: Mapping[str, Any],
     args: Sequence[Any],
     inputs: Sequence[Any] = (),
-    tables: Tables = {},
+    tables: Tables = NONE,
 ) -> tuple[list[Any], ProgramRun]:
     """Results of the entry for one example, and the run, which can go backwards."""
     run = ProgramRun(program, primitives, tables, inputs)

@@ -102,13 +102,13 @@ def test_gradients_agree_with_differences(name: str, passes: list[Pass]) -> None
 
     def loss(args: list[Any], inputs: list[Any], tables: Any) -> float:
         results, _ = run_program(program, PRIMITIVES, args, inputs, tables)
-        return float(sum(np.sum(w * r) for w, r in zip(weights, results)))
+        return float(sum(np.sum(w * r) for w, r in zip(weights, results, strict=True)))
 
+    given, rows = sample.inputs, sample.tables
     for args in sample.args:
-        _, once = run_program(program, PRIMITIVES, args, sample.inputs, sample.tables)
+        _, once = run_program(program, PRIMITIVES, args, given, rows)
         first = once.backward(adjoints, weights, 0)
         found = once.backward(adjoints, weights, 0)  # a tape can be walked twice
-        given, rows = sample.inputs, sample.tables
         for k in gradient_parameters(program):
             moved = numeric(lambda x, k=k, a=args: loss(a[:k] + [x] + a[k + 1 :], given, rows), args[k])
             close(found.params[k], moved)

@@ -53,9 +53,10 @@ def check(sample: Sample, passes: list[Pass]) -> None:
     program = regions(after)
     verify_program(program, type_rule)
     for args in sample.args:
-        expected = outcome(lambda args=args: run_module(before, PRIMITIVES, args, sample.inputs, sample.tables))
-        same(outcome(lambda args=args: run_module(after, PRIMITIVES, args, sample.inputs, sample.tables)), expected)
-        same(outcome(lambda args=args: run_program(program, PRIMITIVES, args, sample.inputs, sample.tables)[0]), expected)
+        given = (PRIMITIVES, args, sample.inputs, sample.tables)
+        expected = outcome(lambda given=given: run_module(before, *given))
+        same(outcome(lambda given=given: run_module(after, *given)), expected)
+        same(outcome(lambda given=given: run_program(program, *given)[0]), expected)
 
 
 @pytest.mark.parametrize("name", EVERY)

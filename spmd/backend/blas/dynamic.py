@@ -2,7 +2,8 @@
 
 Two ways. The flat way (dynamic_flat) works on all elements of all rows at once where the op allows it. The bucket way
 serves everything else: rows whose operands have equal sizes are one bucket and run densely through the primitive's own
-rule. The invariant: both give each row what the primitive's rows rule gives for that row's sizes.
+rule. The invariant: both give each row what the primitive's rows rule gives for that row's sizes. Rows that failed
+before may have sizes that do not fit; they go on with empty arrays, and no other row notices.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from spmd.ops.table import PRIMITIVES
 from spmd.runtime.faults import Faults
 from spmd.runtime.ragged import Array, Ragged, offsets, runs
 
-Rule = tuple[Callable[..., Any], str, bool]
+Rule = tuple[Callable[..., Any], str]
 
 
 def rule(op: Op, forms: Sequence[str], raises: bool) -> Rule:
-    """(function of the operands, form of its result, whether it takes `faults=`)."""
+    """(function of the operands and `faults=`, form of its result)."""
     form = "rows" if num(op.result).static else "ragged"
     bucket = Buckets(op, forms, raises)
     flat = dynamic_flat.rule(op, forms, bucket)
     if flat is not None:
-        return flat, form, raises
-    return bucket, form, raises
+        return flat, form
+    return bucket, form
 
 
 class _GroupFaults:
@@ -64,11 +65,31 @@ class Buckets:
         self.deciding = tuple(self.record.sizes(self.types, op.attrs))
         self.rules: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
-    def __call__(self, *operands: Any, faults: Faults | None = None) -> Any:
+    def __call__(self, *operands: Any, faults: Faults) -> Any:
         size = next(len(x) for x, f in zip(operands, self.forms) if f != "uniform")
-        groups = self._groups(operands, size)
-        done = [(rows, self._run(operands, rows, size, faults)) for rows in groups]
+        done: list[tuple[Array, Array]] = []
+        for rows in self._groups(operands, size):
+            try:
+                done.append((rows, self._run(operands, rows, size, faults)))
+            except (ValueError, IndexError, TypeError, OverflowError) as error:
+                done += self._rescued(operands, rows, size, faults, error)
         return self._joined(done, size)
+
+    def _rescued(
+        self, operands: Sequence[Any], rows: Array, size: int, faults: Faults, error: Exception
+    ) -> list[tuple[Array, Array]]:
+        """A bucket that failed: right if all that is wrong with it are rows that failed before."""
+        lost = np.zeros(size, bool)
+        for _, bad, _ in faults.found:
+            lost |= bad
+        if not lost[rows].any():
+            raise error
+        gone, kept = rows[lost[rows]], rows[~lost[rows]]
+        shape = tuple(0 if n is None else n for n in self.result.shape)
+        out = [(gone, np.zeros((len(gone), *shape), self.result.dtype))]
+        if len(kept):
+            out.append((kept, self._run(operands, kept, size, faults)))
+        return out
 
     def _groups(self, operands: Sequence[Any], size: int) -> list[Array]:
         keys = []
@@ -88,7 +109,7 @@ class Buckets:
         order = np.argsort(inverse, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)
 
-    def _run(self, operands: Sequence[Any], rows: Array, size: int, faults: Faults | None) -> Array:
+    def _run(self, operands: Sequence[Any], rows: Array, size: int, faults: Faults) -> Array:
         """[k, *shape] for the rows of one bucket."""
         values, types, varying = [], [], []
         whole = len(rows) == size
@@ -118,7 +139,6 @@ class Buckets:
             known = self.rules[key] = self.record.rows(self._site(types, varying))
         if not self.raises:
             return np.asarray(known(*values))
-        assert faults is not None
         inner = faults if whole else _GroupFaults(faults, rows, size)
         return np.asarray(known(*values, faults=inner))
 
@@ -130,12 +150,12 @@ class Buckets:
             result = inferred
         return Site(tuple(types), result, self.op.attrs, tuple(varying))
 
-    def _same(self, values: list[Any], rows: Array, size: int, faults: Faults | None) -> Array:
+    def _same(self, values: list[Any], rows: Array, size: int, faults: Faults) -> Array:
         """All operands equal within the bucket: one example's result for all its rows."""
         try:
             value = np.asarray(self.record.numpy(*values, **self.op.attrs))
         except Exception as error:
-            if faults is None:
+            if not self.raises:
                 raise
             kept = error.with_traceback(None)
             bad = np.zeros(size, bool)

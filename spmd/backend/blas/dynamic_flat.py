@@ -26,7 +26,7 @@ Rule = Callable[..., Any]
 def rule(op: Op, forms: Sequence[str], bucket: Rule) -> Rule | None:
     """The flat rule of an op, if it has one for operands in these forms."""
     if PRIMITIVES[op.name].chain and not bucket_only(op):
-        return _elementwise(op, forms)
+        return _elementwise(op, forms, bucket)
     maker = MAKERS.get(op.name)
     return maker(op, tuple(forms), bucket) if maker is not None else None
 
@@ -40,15 +40,17 @@ def _types(op: Op) -> list[Num]:
     return [num(v) for v in op.operands]
 
 
-def _elementwise(op: Op, forms: Sequence[str]) -> Rule:
+def _elementwise(op: Op, forms: Sequence[str], bucket: Rule) -> Rule:
     k = ragged_axes(op.result.type)
     inner = trail(num(op.result))
     flat_types = tuple(t.with_shape(inner) for t in _types(op))
     site = Site(flat_types, num(op.result).with_shape(inner), op.attrs, (True,) * len(flat_types))
     run = PRIMITIVES[op.name].rows(site)
 
-    def elementwise(*operands: Any) -> Ragged:
+    def elementwise(*operands: Any, faults: Faults) -> Any:
         first = next(x for x, f in zip(operands, forms) if f == "ragged")
+        if not _aligned(first, operands, forms):
+            return bucket(*operands, faults=faults)
         data = []
         for x, form in zip(operands, forms):
             if form == "uniform":
@@ -61,9 +63,20 @@ def _elementwise(op: Op, forms: Sequence[str]) -> Rule:
     return elementwise
 
 
+def _aligned(first: Ragged, operands: Sequence[Any], forms: Sequence[str]) -> bool:
+    """Whether all operands have the sizes of the first; only rows that failed before do not."""
+    for x, form in zip(operands, forms):
+        if form == "ragged":
+            if x.dims is not first.dims and not np.array_equal(x.dims, first.dims):
+                return False
+        elif not (first.dims == np.shape(x)[form == "rows" :][: first.dims.shape[1]]).all():
+            return False
+    return True
+
+
 # ---------------------------------------------------------------------------------------------- sizes
 def _shape_of(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule:
-    def shape_of(x: Ragged) -> Array:
+    def shape_of(x: Ragged, faults: Faults) -> Array:
         out = np.empty((len(x), x.dims.shape[1] + len(x.trail)), np.int64)
         out[:, : x.dims.shape[1]] = x.dims
         out[:, x.dims.shape[1] :] = x.trail
@@ -75,7 +88,7 @@ def _shape_of(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule:
 def _dim(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule:
     axis = op.attrs["axis"] % num(op.operands[0]).rank
 
-    def dim(x: Ragged) -> Array:
+    def dim(x: Ragged, faults: Faults) -> Array:
         k = x.dims.shape[1]
         return x.dims[:, axis] if axis < k else np.full(len(x), x.trail[axis - k])
 
@@ -96,7 +109,7 @@ def _repeat(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     if not source.static or source.rank > len(inner) or not k:
         return None
 
-    def repeat(x: Any, dims: Any) -> Ragged:
+    def repeat(x: Any, dims: Any, faults: Faults) -> Ragged:
         size = len(x) if forms[0] == "rows" else len(dims)
         out = packed(np.empty(0), _target(dims, forms[1], size)[:, :k])
         total = int(out.sizes.sum())
@@ -111,14 +124,14 @@ def _repeat(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
 
 
 def _broadcast_ragged(k: int, forms: tuple[str, ...], bucket: Rule) -> Rule:
-    def broadcast(x: Ragged, dims: Any) -> Any:
+    def broadcast(x: Ragged, dims: Any, faults: Faults) -> Any:
         target = _target(dims, forms[1], len(x))
         whole = x.dims.shape[1]
         if whole == k and target.shape[1] == k + len(x.trail):
             same = (target[:, :k] == x.dims).all() and (target[:, k:] == x.trail).all()
             if same:
                 return x
-        return bucket(x, dims)
+        return bucket(x, dims, faults=faults)
 
     return broadcast
 
@@ -128,7 +141,7 @@ def _arange(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
         return None
     dtype = np.dtype(num(op.result).dtype)
 
-    def arange(start: Any, stop: Any, step: Any, faults: Faults | None = None) -> Ragged:
+    def arange(start: Any, stop: Any, step: Any, faults: Faults) -> Ragged:
         size = next(len(x) for x, f in zip((start, stop, step), forms) if f != "uniform")
         start, stop, step = (np.broadcast_to(np.asarray(x, np.int64), (size,)) for x in (start, stop, step))
         if (step == 0).any():
@@ -146,7 +159,7 @@ def _arange(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
 def _index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     if forms[0] != "ragged":
         return None
-    return lambda x, *i, faults=None: ragged_element(x, i, faults)[0]
+    return lambda x, *i, faults: ragged_element(x, i, faults)[0]
 
 
 def _onto_index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
@@ -156,7 +169,7 @@ def _onto_index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
         return None
     inner = trail(result)
 
-    def onto_index(g: Array, i: Any, dims: Any) -> Ragged:
+    def onto_index(g: Array, i: Any, dims: Any, faults: Faults) -> Ragged:
         target = _target(dims, forms[2], len(g))
         out = packed(np.empty(0), target[:, :1])
         out.data = np.zeros((int(out.sizes.sum()), *inner), result.dtype)
@@ -174,7 +187,7 @@ def _dynslice(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     if forms[0] != "ragged" or ragged_axes(op.operands[0].type) != 1 or step != 1 or op.attrs.get("axis", 0) != 0:
         return None
 
-    def dynslice(x: Ragged, start: Any, stop: Any) -> Ragged:
+    def dynslice(x: Ragged, start: Any, stop: Any, faults: Faults) -> Ragged:
         n = x.dims[:, 0]
         low, high = (_clipped(v, n) for v in (start, stop))
         return Ragged(x.data, x.lo + low, np.maximum(high - low, 0)[:, None])
@@ -195,7 +208,7 @@ def _take(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     if ragged_axes(op.operands[1].type) != num(op.operands[1]).rank or num(op.operands[1]).rank != 1:
         return None
 
-    def take(x: Any, index: Ragged, faults: Faults | None = None) -> Any:
+    def take(x: Any, index: Ragged, faults: Faults) -> Any:
         at, n = index.flat(), len(x)
         if len(at) and (at.min() < -n or at.max() >= n):
             return bucket(x, index, faults=faults)
@@ -215,13 +228,13 @@ def _sum(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     if axes and min(axes) >= k:
         inner = tuple(a - k + 1 for a in axes)
         keep = bool(op.attrs.get("keepdims"))
-        return lambda x: x.with_data(np.sum(x.flat(), axis=inner, keepdims=keep, dtype=dtype))
+        return lambda x, faults: x.with_data(np.sum(x.flat(), axis=inner, keepdims=keep, dtype=dtype))
     if axes[:k] != tuple(range(k)):
         return None
     inner = tuple(a - k + 1 for a in axes[k:])
     shape = tuple(n or 0 for n in num(op.result).shape)
 
-    def total(x: Ragged) -> Array:
+    def total(x: Ragged, faults: Faults) -> Array:
         data = x.flat()
         if inner:
             data = np.sum(data, axis=inner, dtype=dtype)
@@ -236,13 +249,13 @@ def _matmul(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     if forms[0] != "ragged" or ragged_axes(left) != 1:
         return None
     if left.rank == 2 and forms[1] == "uniform":
-        return lambda x, w: x.with_data(x.flat() @ w)
+        return lambda x, w, faults: x.with_data(x.flat() @ w)
     if left.rank == 2 and forms[1] == "rows" and right.rank == 1:
-        return lambda x, v: x.with_data(np.einsum("td,td->t", x.flat(), np.repeat(v, x.sizes, axis=0)))
+        return lambda x, v, faults: x.with_data(np.einsum("td,td->t", x.flat(), np.repeat(v, x.sizes, axis=0)))
     if left.rank == 1 and forms[1] == "ragged" and ragged_axes(right) == 1 and right.rank <= 2:
         wide = (slice(None), None) if right.rank == 2 else (slice(None),)
 
-        def inner(x: Ragged, y: Ragged, faults: Faults | None = None) -> Any:
+        def inner(x: Ragged, y: Ragged, faults: Faults) -> Any:
             if not np.array_equal(x.sizes, y.sizes):
                 return bucket(x, y, faults=faults)
             return segment_sum(x.flat()[wide] * y.flat(), x.sizes)

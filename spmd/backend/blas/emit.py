@@ -151,15 +151,19 @@ class OpWriter(StructuralWriter):
         if any(h.form == "lazy" for h in operands):
             self._element(op, operands)
             return
-        if not (all(static(h.type) for h in operands) and static(result)):
-            rule, form, raises = dynamic.rule(op, [h.form for h in operands], raises)
-        else:
+        fixed = all(static(h.type) for h in operands) and static(result)
+        if fixed:
             site = Site(tuple(h.type for h in operands), result, op.attrs, tuple(h.varying for h in operands))
             rule, form = fast.shorter(op, [h.form for h in operands], record.rows(site)), "rows"
+        else:
+            rule, form = dynamic.rule(op, [h.form for h in operands], raises)
         name = self.source.fresh()
         args = ", ".join(h.name for h in operands)
         if raises:
             args += f", faults={self.fails(op)}"
+        elif not fixed:
+            self.faults = True
+            args += ", faults=ft"
         self.source.line(f"{name} = {self.source.constant(rule, 'p')}({args})")
         tight = op.name == "matmul" or (op.name == "slice" and _plain_cut(op) and operands[0].tight)
         self.set(op.result, name, form, tight=tight and form == "rows")
