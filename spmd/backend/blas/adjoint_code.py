@@ -20,6 +20,7 @@ from spmd.backend.blas.tape import Item, Passing, used_values
 from spmd.backend.blas.values import Source
 from spmd.ir.core import Op, Value
 from spmd.ir.region import Add, AdjointRegion, Fork, Region, Seed
+from spmd.runtime.faults import Faults
 from spmd.runtime.frames import ColumnSpec
 from spmd.runtime.ragged import Ragged, packed
 
@@ -67,6 +68,8 @@ class AdjointWriter:
         kept.update(a.value for a in self.adjoint.adds)
         kept.update(a.ref for a in self.adjoint.adds if a.ref is not None)
         self.ops.emit([op for op in self.adjoint.ops if op not in skipped], kept)
+        if self.ops.faults:  # adjoint rules never raise; some ask where they would report
+            self.source.lines.insert(1, f"    ft = {self.source.function(Faults)}()")
         for add in self.adjoint.adds:
             self._add(add, fused.get(add))
 

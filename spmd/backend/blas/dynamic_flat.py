@@ -69,7 +69,9 @@ def _aligned(first: Ragged, operands: Sequence[Any], forms: Sequence[str]) -> bo
         if form == "ragged":
             if x.dims is not first.dims and not np.array_equal(x.dims, first.dims):
                 return False
-        elif not (first.dims == np.shape(x)[form == "rows" :][: first.dims.shape[1]]).all():
+            continue
+        shape = np.shape(x)[1:] if form == "rows" else np.shape(x)
+        if not (first.dims == shape[: first.dims.shape[1]]).all():
             return False
     return True
 

@@ -17,7 +17,7 @@ from batching.schema import ArraySchema, NumberSchema, PackedSchema, RecordSchem
 from spmd.compiler.signature.columns import Columns
 from spmd.compiler.signature.results import container
 from spmd.errors import UnsupportedType
-from spmd.frontend.values import Abstract, Leaf, Struct, describe
+from spmd.frontend.values import Abstract, Choice, Leaf, Run, Struct, describe
 from spmd.ir.types import Num
 from spmd.runtime.ragged import Ragged as RaggedRows
 from spmd.runtime.ragged import from_arrays
@@ -29,6 +29,12 @@ def cotangent_rows(thing: Abstract, given: Any, batch: int, name: str = "cotange
         parts = _parts(thing, given, name)
         return [row for item, part, key in zip(thing.items, parts, thing.names)
                 for row in cotangent_rows(item, part, batch, f"{name}[{key!r}]")]
+    if isinstance(thing, Choice):
+        raise UnsupportedType("the cotangent of a result that is one of several kinds cannot be given",
+                              hint="return a number, and differentiate that.")
+    if isinstance(thing, Run) and given is not None:
+        raise UnsupportedType("the cotangent of a list of varying length cannot be given",
+                              hint="return a number or an array (np.stack), and differentiate that.")
     if not isinstance(thing, Leaf):
         return [None] * len(list(thing.leaves()))
     if not thing.type.floating or given is None:

@@ -14,12 +14,23 @@ from typing import Any
 import numpy as np
 
 from batching import Packed, Ragged
-from batching.columns import ArrayColumn, Column, ListColumn, NoneColumn, NumberColumn, RaggedColumn, RecordColumn
+from batching.columns import (
+    ArrayColumn,
+    Column,
+    ListColumn,
+    NoneColumn,
+    NumberColumn,
+    RaggedColumn,
+    RecordColumn,
+    VariantColumn,
+)
 from batching.schema import (
-    ArraySchema, ListSchema, NumberSchema, PackedSchema, RecordSchema, Schema, text,
+    ArraySchema, ListSchema, NoneSchema, NumberSchema, PackedSchema, RecordSchema, Schema, VariantSchema, text,
 )
 from spmd.errors import UnsupportedType
-from spmd.frontend.values import Abstract, Const, Leaf, Run, Struct, describe
+from spmd.frontend.values import Abstract, Choice, Const, Leaf, Run, Struct, describe
+from spmd.ir.build import constant_type
+from spmd.ir.core import Value
 from spmd.ir.types import Num
 from spmd.runtime.ragged import Ragged as RaggedRows
 
@@ -60,6 +71,8 @@ class Results:
             return self._constant(thing.value)
         if isinstance(thing, Run):
             return self._list(thing, next(leaves))
+        if isinstance(thing, Choice):
+            return self._choice(thing, leaves)
         raise UnsupportedType(f"a function that returns {describe(thing)} cannot run in lanes",
                               hint="return numbers, arrays, or tuples, dictionaries and dataclasses of them.")
 
@@ -74,6 +87,17 @@ class Results:
         if value is None:
             return None
         return np.full(self.batch, value)
+
+    def _choice(self, thing: Choice, leaves: Iterator[Any]) -> Any:
+        """One of several kinds: stacked where all examples have the same, else packed with a tag."""
+        tag = next(leaves)
+        parts = [[next(leaves) for _ in alternative.leaves()] for alternative in thing.alternatives]
+        if self.batch and (tag == tag[0]).all():
+            chosen = int(tag[0])
+            return self.stacked(thing.alternatives[chosen], iter(parts[chosen]))
+        kinds = [self._column(a, iter(rows)) for a, rows in zip(thing.alternatives, parts)]
+        schema = VariantSchema(tuple(s for s, _ in kinds))
+        return Packed(PackedSchema(schema), VariantColumn(tag.astype(np.int8), tuple(c for _, c in kinds)))
 
     def _list(self, thing: Run, rows: tuple[Any, Any]) -> Packed:
         parts = [self.fields(thing.table, k) for k in thing.fields]
@@ -92,6 +116,11 @@ class Results:
                 "bool_" if thing.type.dtype == "bool" else thing.type.dtype
             )
             return NumberSchema(kind), NumberColumn(rows)
+        if isinstance(thing, Const) and thing.value is None:
+            return NoneSchema(), NoneColumn(self.batch)
+        if isinstance(thing, Const):
+            thing, leaves = Leaf(Value(constant_type(thing.value))), iter([np.full(self.batch, thing.value)])
+            return self._column(thing, leaves)
         if isinstance(thing, Struct) and thing.kind != "list":
             parts = [self._column(i, leaves) for i in thing.items]
             names = tuple(map(str, thing.names)) if thing.kind == "tuple" else thing.names
