@@ -52,13 +52,16 @@ class Transformed:
                 del bound.arguments[parameter.name]
         return dict(bound.arguments), given
 
-    def run(self, values: dict[str, Any], axes: dict[str, int | None], argnums: Sequence[int] | None) -> Call:
-        """Packs the arguments and runs the program; with argnums it keeps a tape for them."""
+    def run(
+        self, values: dict[str, Any], axes: dict[str, int | None], argnums: Sequence[int] | None, keep: bool = False
+    ) -> Call:
+        """Packs the arguments and runs the program; with argnums it keeps a tape for them. `keep`: arrays are copied,
+        so that a later pullback sees them as they are now."""
         packed: list[Packed] = []
         mapped: list[tuple[str, int]] = []
         for name, value in values.items():
             axis = axes[name]
-            packed.append(packed_shared(value, name) if axis is None else packed_mapped(value, name, axis))
+            packed.append(packed_shared(value, name, keep) if axis is None else packed_mapped(value, name, axis, keep))
             if axis is not None:
                 mapped.append((name, len(packed[-1])))
         if len({size for _, size in mapped}) > 1:
@@ -242,7 +245,7 @@ def vjp(f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] | None =
         axes = function.axes_of(values, given) if mapped else {n: None for n in names}
         chosen = range(len(names)) if argnums is None else (argnums,) if isinstance(argnums, int) else argnums
         positions = [k % len(names) for k in chosen]
-        done = function.run(values, axes, positions)
+        done = function.run(values, axes, positions, keep=True)
         if argnums is not None:
             _check_floats(done, positions)
         out = done.results() if mapped else one(done.results())

@@ -194,18 +194,17 @@ def cotangent_of(value: Any, rng: np.random.Generator) -> Any:
 
 
 def derivative(fn: Callable[[float], float]) -> float | None:
-    """d fn / dt at 0 by central differences, extrapolated twice; None where they do not settle (a kink, a NaN)."""
-
-    def central(h: float) -> float:
-        return (fn(h) - fn(-h)) / (2.0 * h)
-
+    """d fn / dt at 0 by central differences, extrapolated; None where they do not settle (a kink, a NaN, rounding)."""
+    steps = (STEP, STEP / 2, STEP / 4)
     with np.errstate(all="ignore"):
         try:
-            coarse, middle, fine = central(STEP), central(STEP / 2), central(STEP / 4)
+            values = [(fn(h), fn(-h)) for h in steps]
         except (ArithmeticError, ValueError, IndexError):
             return None
+    coarse, middle, fine = ((up - down) / (2.0 * h) for (up, down), h in zip(values, steps, strict=True))
     first, second = (4 * middle - coarse) / 3, (4 * fine - middle) / 3
-    if not np.isfinite(second) or abs(first - second) > 2e-7 * (1.0 + abs(second)):
+    rounding = np.finfo(np.float64).eps * max(map(abs, values[-1])) / steps[-1]
+    if not np.isfinite(second) or max(abs(first - second), 4 * rounding) > 2e-7 * (1.0 + abs(second)):
         return None
     return second
 

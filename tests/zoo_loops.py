@@ -139,6 +139,16 @@ def steps_adaptively(k, y0):
     return y
 
 
+@zoo.add(pairs(numbers(1.5, 3), integers(0, 13, first=((0,), (12,), (2,)))), wrt=(0,))
+def forgets_an_overflow(x, n):
+    y = x
+    for _ in range(n):
+        y = y * y
+    if y > 1e6:
+        y = 1.0
+    return y * x
+
+
 def _square(rng: Rng) -> tuple[Any, ...]:
     return (rng.normal(size=(3, 3)) * 0.9,)
 

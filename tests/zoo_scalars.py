@@ -219,6 +219,12 @@ def overflows_the_exponential(x):
     return math.exp(x)
 
 
+@zoo.add(integers(0, 4, 2, first=((1, 1), (2, 1), (1, 0))), raises=True)
+def divides_for_nothing(a, b):
+    unused = a // (b * 2 % 5)  # noqa: F841
+    return a + 1
+
+
 @zoo.add(integers(0, 9, 2, first=((0, 0), (1, 5), (4, 0))), raises=True)
 def raises_in_the_middle_of_a_loop(n, k):
     total = 0

@@ -18,7 +18,7 @@ from spmd.runtime.faults import Faults
 from spmd.runtime.ragged import Array, add_rows
 
 Rule = Callable[..., Any]
-REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+REDUCTIONS: dict[str, Any] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
 
 def shorter(op: Op, forms: list[str], general: Rule) -> Rule:

@@ -29,13 +29,13 @@ from batching.schema import (
 from spmd.errors import BatchError, StructureError
 
 
-def packed_shared(value: Any, name: str) -> Packed:
+def packed_shared(value: Any, name: str, keep: bool = False) -> Packed:
     """An argument that all examples share, as one packed row."""
     if isinstance(value, Packed):  # a list of examples, seen as one value
         return _as_one_list(value)
     if isinstance(value, Ragged):
         value = value.to_list()
-    return _pack([value], name)
+    return _pack([value], name, keep)
 
 
 def _as_one_list(examples: Packed) -> Packed:
@@ -46,21 +46,21 @@ def _as_one_list(examples: Packed) -> Packed:
     return Packed(schema, ListColumn(start, length, root), examples.tables, checked=True)
 
 
-def _pack(examples: Sequence[Any], name: str) -> Packed:
+def _pack(examples: Sequence[Any], name: str, keep: bool = True) -> Packed:
     try:
-        return pack(examples, name=name)
+        return pack(examples, name=name, copy=keep)
     except PackingError as problem:
         raise StructureError(str(problem)) from None
 
 
-def packed_mapped(value: Any, name: str, axis: int) -> Packed:
+def packed_mapped(value: Any, name: str, axis: int, keep: bool = False) -> Packed:
     """An argument with one entry for each example: structure down to the first list, array or packed value."""
     if isinstance(value, Packed):
         return value
     if isinstance(value, Ragged):
         return _from_ragged(value)
     if isinstance(value, np.ndarray):
-        return _from_array(value, name, axis)
+        return _from_array(np.array(value) if keep else value, name, axis)
     if isinstance(value, list) or type(value).__name__ == "deque":
         return _pack(list(value), name)
     parts = _structure(value)
@@ -70,7 +70,7 @@ def packed_mapped(value: Any, name: str, axis: int) -> Packed:
             hint=f"give a list or array with one entry for each example, or share it: in_axes={{'{name}': None}}.",
         )
     kind, names, items = parts
-    packs = [packed_mapped(item, f"{name}.{key}" if kind != "dict" else f"{name}[{key!r}]", axis)
+    packs = [packed_mapped(item, f"{name}.{key}" if kind != "dict" else f"{name}[{key!r}]", axis, keep)
              for key, item in zip(names, items)]
     if not packs:
         raise BatchError(f"argument '{name}' is mapped over, but is empty")
