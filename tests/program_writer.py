@@ -8,10 +8,8 @@ shrink a program and a plain generator can make thousands.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
-Pick = Callable[[int], int]
-Scope = dict[str, list[str]]
+from expression_writer import ExpressionWriter, Pick, Scope, copied, scope_of
 
 HEAD = '''import math
 
@@ -26,54 +24,61 @@ class Node:
         self.value = value
         self.left = left
         self.right = right
+
+
+class Branch:
+    def __init__(self, value, children):
+        self.value = value
+        self.children = children
 '''
 
 
-class Writer:
-    """Writes one module: some helper functions and `main(w, x, n, v, xs, tree)`."""
+class Writer(ExpressionWriter):
+    """Writes one module: some helper functions and `main(w, x, n, v, xs, tree, wide)`."""
 
     def __init__(self, pick: Pick, raising: bool = False) -> None:
-        self.pick = pick
+        super().__init__(pick)
         self.raising = raising
         self.lines: list[str] = []
         self.fresh = 0
-        self.helpers: list[str] = []
-        self.depth = 0
         self.loop = 0
-        self.returns: Callable[[Scope], str] | None = None
+        self.returns: Callable[[Scope], str] = self._one_float
 
     # ------------------------------------------------------------------------------------------ the module
     def module(self) -> str:
         """The text of a module."""
         self.lines = [HEAD]
-        for kind in ("plain", "pair", "recursive", "walk"):
-            if self.pick(3):
+        for kind in ("plain", "pair", "recursive", "ping", "walk", "fold", "stacked"):
+            if self.pick(3) == 1:
                 getattr(self, f"_{kind}_helper")()
                 self.helpers.append(kind)
-        scope: Scope = {"float": ["x"], "int": ["n"], "vec": ["v"], "seq": ["xs"]}
-        scope.update(mat=["w", "MIX"], tree=["tree"])
-        self.returns = lambda s: f"return {self.float(s)}, {self.int(s)}, {self.vec(s)}"
-        self._function("main(w, x, n, v, xs, tree)", scope, 3 + self.pick(4))
+        scope = scope_of(
+            float=["x"], int=["n"], vec=["v"], seq=["xs"], mat=["w", "MIX"], tree=["tree"], wide=["wide"]
+        )
+        kinds = ("float", "int", "vec", "seq")[: 3 + self.pick(2)]
+        self.returns = lambda s: "return " + ", ".join(self.value(s, kind) for kind in kinds)
+        self._function("main(w, x, n, v, xs, tree, wide)", scope, 3 + self.pick(4))
         return "\n".join(self.lines) + "\n"
 
     def _function(self, head: str, scope: Scope, statements: int, opening: tuple[str, ...] = ()) -> None:
         self.lines += ["", "", f"def {head}:", *(f"    {line}" for line in opening)]
-        self.block(scope, 1, statements)
-        assert self.returns is not None
-        self.lines.append("    " + self.returns(scope))
+        if statements:
+            self.block(scope, 1, statements)
+        self.emit(1, self.returns(scope))
+
+    def _one_float(self, scope: Scope) -> str:
+        return f"return {self.float(scope)}"
 
     def _plain_helper(self) -> None:
-        scope: Scope = {"float": ["a", "b"], "int": [], "vec": [], "seq": [], "mat": [], "tree": []}
-        self.returns = lambda s: f"return {self.float(s)}"
-        self._function("plain(a, b)", scope, 1 + self.pick(3))
+        self.returns = self._one_float
+        self._function("plain(a, b)", scope_of(float=["a", "b"]), 1 + self.pick(3))
 
     def _pair_helper(self) -> None:
-        scope: Scope = {"float": ["a"], "int": ["k"], "vec": [], "seq": [], "mat": [], "tree": []}
         self.returns = lambda s: f"return {self.float(s)}, {self.float(s)}"
-        self._function("pair(a, k)", scope, 1 + self.pick(3))
+        self._function("pair(a, k)", scope_of(float=["a"], int=["k"]), 1 + self.pick(3))
 
     def _recursive_helper(self) -> None:
-        scope: Scope = {"float": ["a"], "int": ["k"], "vec": [], "seq": [], "mat": [], "tree": []}
+        scope = scope_of(float=["a"], int=["k"])
         opening = ["if k <= 0:", f"    return {self.float(scope)}", f"s = recursive({self.float(scope)}, k - 1)"]
         scope["float"].append("s")
         if self.pick(2):
@@ -82,10 +87,17 @@ class Writer:
         self.returns = lambda s: f"return 0.5 * {self.float(s)} + 0.25 * s"
         self._function("recursive(a, k)", scope, self.pick(3), tuple(opening))
 
+    def _ping_helper(self) -> None:
+        """Two functions that call each other."""
+        for name, other in (("ping", "pong"), ("pong", "ping")):
+            scope = scope_of(float=["a"], int=["k"])
+            opening = ("if k <= 0:", f"    return {self.float(scope)}", "below = k - 1")
+            self.returns = lambda s, other=other: f"return {other}({self.float(s)}, below) * 0.9"  # type: ignore[misc]
+            self._function(f"{name}(a, k)", scope, self.pick(3), opening)
+
     def _walk_helper(self) -> None:
-        scope: Scope = {"float": ["a", "node.value"], "int": [], "vec": [], "seq": [], "mat": [], "tree": []}
-        bare: Scope = {**scope, "float": ["a"]}
-        opening = ["if node is None:", f"    return {self.float(bare)}"]
+        scope = scope_of(float=["a", "node.value"])
+        opening = ["if node is None:", f"    return {self.float(scope_of(float=['a']))}"]
         opening.append(f"s = walk(node.left, {self.float(scope)})")
         if self.pick(3) == 0:
             scope["float"].append("s")
@@ -93,6 +105,34 @@ class Writer:
         scope["float"] += [name for name in ("s", "t") if name not in scope["float"]]
         self.returns = lambda s: f"return {self.float(s)} * 0.5 + s * 0.3 - t * 0.2"
         self._function("walk(node, a)", scope, self.pick(3), tuple(opening))
+
+    def _fold_helper(self) -> None:
+        """A loop over children; their calls may depend on each other, and the loop may be left early."""
+        scope = scope_of(float=["a", "node.value"])
+        opening = [f"total = {self.float(scope)}", "for child in node.children:"]
+        inner = copied(scope)
+        if self.pick(2):
+            inner["float"].append("total")
+        if self.pick(4) == 1:
+            opening += [f"    if {self.condition(inner)}:", "        break"]
+        opening.append(f"    part = fold(child, {self.float(inner)})")
+        inner["float"].append("part")
+        if self.pick(4) == 1:
+            opening += [f"    if {self.condition(inner)}:", "        continue"]
+        opening.append(f"    total = total * 0.5 + {self.float(inner)}")
+        scope["float"].append("total")
+        self.returns = self._one_float
+        self._function("fold(node, a)", scope, self.pick(3), tuple(opening))
+
+    def _stacked_helper(self) -> None:
+        """A comprehension over children whose results are stacked."""
+        scope = scope_of(float=["node.value"], vec=["b"], mat=["MIX"])
+        opening = ["if len(node.children) == 0:", f"    return {self.vec(scope)}"]
+        opening.append(f"kids = [stacked(child, {self.vec(scope)}) for child in node.children]")
+        opening.append(f"h = np.{('sum', 'max', 'mean')[self.pick(3)]}(np.stack(kids), axis=0)")
+        scope["vec"].append("h")
+        self.returns = lambda s: f"return np.tanh({self.vec(s)} + 0.5 * h)"
+        self._function("stacked(node, b)", scope, self.pick(2), tuple(opening))
 
     # ------------------------------------------------------------------------------------------- statements
     def block(self, scope: Scope, level: int, statements: int) -> None:
@@ -120,27 +160,26 @@ class Writer:
         return name
 
     def _kind(self, scope: Scope) -> str:
-        kinds = ["float", "float", "int"] + (["vec"] if scope["vec"] else [])
+        kinds = ["float", "float", "int", *(kind for kind in ("vec", "seq") if scope[kind])]
         return kinds[self.pick(len(kinds))]
-
-    def _value(self, scope: Scope, kind: str) -> str:
-        return {"float": self.float, "int": self.int, "vec": self.vec}[kind](scope)
 
     def _assign(self, scope: Scope, level: int) -> None:
         kind = self._kind(scope)
-        value = self._value(scope, kind)
+        value = self.value(scope, kind)
         self.emit(level, f"{self._name(scope, kind)} = {value}")
 
     def _rebind(self, scope: Scope, level: int) -> None:
         kind = self._kind(scope)
         names = [name for name in scope[kind] if "." not in name]
         if names:
-            self.emit(level, f"{names[self.pick(len(names))]} = {self._value(scope, kind)}")
+            self.emit(level, f"{names[self.pick(len(names))]} = {self.value(scope, kind)}")
         else:
             self._assign(scope, level)
 
     def _augment(self, scope: Scope, level: int) -> None:
         names = [name for name in scope["float"] if "." not in name]
+        if not names:
+            return self._assign(scope, level)
         self.emit(level, f"{names[self.pick(len(names))]} {('+=', '-=', '*=')[self.pick(3)]} {self.float(scope)}")
 
     def _swap(self, scope: Scope, level: int) -> None:
@@ -160,20 +199,20 @@ class Writer:
         self.emit(level, f"{self._name(scope, 'float')}, {self._name(scope, 'float')} = {value}")
 
     def _if(self, scope: Scope, level: int) -> None:
-        arms = [_copy(scope)]
+        arms = [copied(scope)]
         self.emit(level, f"if {self.condition(scope)}:")
         self.block(arms[0], level + 1, 1 + self.pick(2))
         if self.pick(4) == 0:
-            arms.append(_copy(scope))
+            arms.append(copied(scope))
             self.emit(level, f"elif {self.condition(scope)}:")
             self.block(arms[-1], level + 1, 1)
         if self.pick(2):
-            arms.append(_copy(scope))
+            arms.append(copied(scope))
             self.emit(level, "else:")
             self.block(arms[-1], level + 1, 1 + self.pick(2))
 
     def _body(self, scope: Scope, level: int, opening: tuple[str, ...] = ()) -> None:
-        inner = _copy(scope)
+        inner = copied(scope)
         for line in opening:
             self.emit(level, line)
         self.loop += 1
@@ -186,7 +225,7 @@ class Writer:
         bound = f"({self.int(scope)}) % {2 + self.pick(3)}"
         forms = (f"range({bound})", f"range({bound}, -1, -1)", f"range(1, {bound} + 2)", f"range({1 + self.pick(3)})")
         self.emit(level, f"for {index} in {forms[self.pick(len(forms))]}:")
-        inner = _copy(scope)
+        inner = copied(scope)
         inner["int"].append(index)
         self._body(inner, level + 1)
 
@@ -201,9 +240,9 @@ class Writer:
         if not scope["seq"]:
             return self._for(scope, level)
         self.fresh += 1
-        inner = _copy(scope)
+        inner = copied(scope)
         inner["float"].append(f"e{self.fresh}")
-        self.emit(level, f"for e{self.fresh} in {scope['seq'][0]}:")
+        self.emit(level, f"for e{self.fresh} in {self.seq(scope)}:")
         self._body(inner, level + 1)
 
     def _leave_loop(self, scope: Scope, level: int) -> None:
@@ -211,7 +250,6 @@ class Writer:
         self.emit(level + 1, ("break", "continue")[self.pick(2)])
 
     def _return_early(self, scope: Scope, level: int) -> None:
-        assert self.returns is not None
         self.emit(level, f"if {self.condition(scope)} and {self.condition(scope)}:")
         self.emit(level + 1, self.returns(scope))
 
@@ -226,109 +264,3 @@ class Writer:
         else:
             self.emit(level, f"if {self.condition(scope)} and {self.condition(scope)}:")
             self.emit(level + 1, "raise ValueError('met')")
-
-    # ------------------------------------------------------------------------------------------ expressions
-    def _atom(self, scope: Scope, kind: str, constants: tuple[str, ...]) -> str:
-        names = scope[kind]
-        at = self.pick(len(names) + 1)
-        return names[len(names) - 1 - at] if at < len(names) else constants[self.pick(len(constants))]
-
-    def float(self, scope: Scope) -> str:
-        """An expression whose value is a float."""
-        if self.depth >= 2:
-            return self._atom(scope, "float", ("0.5", "-1.25", "GAIN"))
-        self.depth += 1
-        try:
-            return self._float(scope)
-        finally:
-            self.depth -= 1
-
-    def _float(self, scope: Scope) -> str:
-        atom = self._atom(scope, "float", ("0.5", "-1.25", "GAIN"))
-        forms: list[Callable[[], str]] = [
-            lambda: atom,
-            lambda: f"({atom} + {self.float(scope)})",
-            lambda: f"({atom} - {self.float(scope)})",
-            lambda: f"({atom} * {self.float(scope)})",
-            lambda: f"{atom} / (1.0 + {atom} * {atom})",
-            lambda: f"math.sin({self.float(scope)})",
-            lambda: f"np.tanh({self.float(scope)})",
-            lambda: f"({self.float(scope)} if {self.condition(scope)} else {atom})",
-            lambda: f"{('min', 'max')[self.pick(2)]}({atom}, {self.float(scope)})",
-            lambda: f"abs({self.float(scope)})",
-        ]
-        if scope["int"]:
-            forms.append(lambda: f"0.25 * {self.int(scope)}")
-        if scope["vec"]:
-            forms += [
-                lambda: f"{self._atom(scope, 'vec', ('MIX[0]',))}[({self.int(scope)}) % 3]",
-                lambda: f"np.sum({self.vec(scope)})",
-                lambda: f"({self.vec(scope)} @ {self.vec(scope)})",
-            ]
-        if scope["seq"]:
-            forms.append(lambda: f"np.sum({scope['seq'][0]} * {atom})")
-        if scope["tree"]:
-            forms += [partial(self._called, helper, scope) for helper in self.helpers if helper != "pair"]
-        return forms[self.pick(len(forms))]()
-
-    def _called(self, helper: str, scope: Scope) -> str:
-        """A call of a helper that gives one float."""
-        first = self.float(scope)
-        if helper == "plain":
-            return f"plain({first}, {self.float(scope)})"
-        return f"recursive({first}, ({self.int(scope)}) % 4)" if helper == "recursive" else f"walk(tree, {first})"
-
-    def int(self, scope: Scope) -> str:
-        """An expression whose value is a small int."""
-        atom = self._atom(scope, "int", ("0", "1", "2", "3"))
-        forms = [atom, f"({atom} + {1 + self.pick(3)})", f"({atom} * 2 % 5)", f"({atom} // 2)", f"(1 - {atom})"]
-        if scope["seq"]:
-            forms.append(f"len({scope['seq'][0]})")
-        return forms[self.pick(len(forms))]
-
-    def vec(self, scope: Scope) -> str:
-        """An expression whose value is an array of three floats."""
-        atom = self._atom(scope, "vec", ("np.zeros(3)", "np.ones(3)", "MIX[1]"))
-        if self.depth >= 2 or not scope["vec"]:
-            return atom
-        self.depth += 1
-        forms: list[Callable[[], str]] = [
-            lambda: atom,
-            lambda: f"({atom} + {self.vec(scope)})",
-            lambda: f"({atom} * {self.float(scope)})",
-            lambda: f"np.tanh({scope['mat'][self.pick(2)]} @ {self.vec(scope)})",
-            lambda: f"np.where({atom} > 0.1, {self.vec(scope)}, {atom})",
-            lambda: f"np.maximum({atom}, {self.vec(scope)})",
-            lambda: f"np.concatenate([{atom}[1:], {self.vec(scope)}[:1]])",
-            lambda: f"{self.vec(scope)}[::-1]",
-        ]
-        try:
-            return forms[self.pick(len(forms))]()
-        finally:
-            self.depth -= 1
-
-    def condition(self, scope: Scope) -> str:
-        """A test."""
-        forms: list[Callable[[], str]] = [
-            lambda: f"{self.float(scope)} > {self._atom(scope, 'float', ('0.1', '-0.4'))}",
-            lambda: f"{self.float(scope)} < 0.3",
-            lambda: f"-0.5 < {self.float(scope)} <= 0.8",
-        ]
-        if scope["int"]:
-            forms += [lambda: f"{self.int(scope)} == {self.pick(3)}", lambda: f"{self.int(scope)} > {self.pick(4)}"]
-        if self.depth < 2:
-            self.depth += 1
-            forms += [
-                lambda: f"not ({self.condition(scope)})",
-                lambda: f"({self.condition(scope)} or {self.condition(scope)})",
-                lambda: f"({self.condition(scope)} and {self.condition(scope)})",
-            ]
-            try:
-                return forms[self.pick(len(forms))]()
-            finally:
-                self.depth -= 1
-        return forms[self.pick(len(forms))]()
-
-
-def _copy(scope: Scope) -> Scope:
-    return {kind: list(names) for kind, names in scope.items()}

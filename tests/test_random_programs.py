@@ -26,8 +26,8 @@ import batching
 import spmd
 
 BATCH = 7
-AXES = (None, 0, 0, 0, 0, 0)
-WRT = (0, 1, 3, 4, 5)
+AXES = (None, 0, 0, 0, 0, 0, 0)
+WRT = (0, 1, 3, 4, 5, 6)
 TARGETS = ("auto", "auto", "blas", "reference")
 _numbers = itertools.count()
 
@@ -52,6 +52,19 @@ def tree(module: ModuleType, rng: np.random.Generator, nodes: int) -> Any:
     return module.Node(float(rng.normal()), tree(module, rng, cut), tree(module, rng, nodes - 1 - cut))
 
 
+def wide_tree(module: ModuleType, rng: np.random.Generator, nodes: int) -> Any:
+    """Any number of children; one in four is a node that another one has, too."""
+    made = [module.Branch(float(rng.normal()), [])]
+    for _ in range(nodes - 1):
+        known = made[int(rng.integers(0, len(made)))]
+        if known is not made[0] and rng.random() < 0.25:
+            made.insert(0, module.Branch(float(rng.normal()), [made[0], known]))
+        else:
+            known.children.append(module.Branch(float(rng.normal()), []))
+            made.append(known.children[-1])
+    return made[0]
+
+
 def inputs(module: ModuleType, seed: int) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
     """Shared arguments and the examples."""
     rng = np.random.default_rng(seed)
@@ -61,9 +74,8 @@ def inputs(module: ModuleType, seed: int) -> tuple[tuple[Any, ...], list[tuple[A
         length = int(rng.integers(0, 4)) if k else 0
         count = int(rng.integers(-1, 5)) if k else 0
         nodes = int(rng.integers(1, 6)) if k else 1
-        examples.append(
-            (float(rng.normal()), count, rng.normal(size=3), rng.normal(size=length), tree(module, rng, nodes))
-        )
+        trees = tree(module, rng, nodes), wide_tree(module, rng, nodes)
+        examples.append((float(rng.normal()), count, rng.normal(size=3), rng.normal(size=length), *trees))
     return shared, examples
 
 

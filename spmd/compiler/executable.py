@@ -20,7 +20,7 @@ from spmd.compiler.signature.gradients import Gradients, cotangent_rows
 from spmd.compiler.signature.results import Results, container
 from spmd.compiler.trace import Argument, Traced, trace
 from spmd.errors import GradientError
-from spmd.frontend.values import Abstract, Leaf, Struct
+from spmd.frontend.values import Abstract, Const, Leaf, Struct
 from spmd.ir.core import Module, Value
 from spmd.ir.region import Program
 from spmd.ir.types import Num, carries_gradient
@@ -135,6 +135,8 @@ class Call:
     def ones(self) -> list[Any]:
         """The cotangent of a single number."""
         result = self.executable.traced.result
+        if isinstance(result, Const) and type(result.value) is float:
+            return []
         if not isinstance(result, Leaf) or result.type.shape or not result.type.floating:
             raise GradientError(
                 f"a gradient is of a function that returns one float number; '{_name(self.executable.function)}' does not",

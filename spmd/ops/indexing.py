@@ -61,8 +61,14 @@ def _infer_index(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
     return Num(x.dtype, x.shape[count:])
 
 
-def _index(x: Any, *ids: Any, exact: bool = False) -> Any:
-    return x[tuple(int(i) for i in ids)]
+def _index(x: Any, *ids: Any, exact: bool = False, text: str = "") -> Any:
+    """`text` is the message of the container that the stacked items stand for; else the message is NumPy's."""
+    try:
+        return x[tuple(int(i) for i in ids)]
+    except IndexError:
+        if text:
+            raise IndexError(text) from None
+        raise
 
 
 def _rows_index(site: Site) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from spmd.errors import MemoryBudgetError
 from spmd.runtime.code import Code, ForkSpec, SiteSpec
 from spmd.runtime.faults import FaultOrder, Order
-from spmd.runtime.frames import ColumnSpec, FrameTable, Rows, TableData, compact, vector
+from spmd.runtime.frames import ColumnSpec, FrameSpec, FrameTable, Rows, TableData, compact, vector
 from spmd.runtime.ragged import Array, Ragged, offsets, runs
 from spmd.runtime.schedule import Queues
 
@@ -214,17 +214,19 @@ class Forking:
             self._back_by_site(table, rows)
 
     def _back_by_site(self, table: FrameTable, rows: Rows) -> None:
-        sites = table.site[rows]
+        forks = self._fork_of_site[table.site[rows]]
         parents = table.parent[rows]
-        first = int(sites[0])
-        if (sites == first).all():
-            if first >= 0:
-                self._returned(self.code.sites[first].fork, parents)
-            return
-        forks = self._fork_of_site[sites]
-        for fork in np.unique(forks).tolist():
+        while len(forks):
+            fork = int(forks[0])
+            same = forks == fork
+            number = int(np.count_nonzero(same))
+            if number == len(forks):
+                own, forks = parents, forks[:0]
+            else:
+                own, rest = parents[same], ~same
+                parents, forks = parents[rest], forks[rest]
             if fork >= 0:
-                self._returned(fork, parents[forks == fork])
+                self._returned(fork, own)
 
     def _returned(self, number: int, parents: Array) -> None:
         """One child of each of these parents (a parent may stand several times) is back."""
@@ -249,10 +251,19 @@ class Forking:
         nbytes = number * self.code.frames[function].nbytes
         self.live += nbytes
         self.bytes += nbytes
-        if self.live > 2 * self.budget or self.bytes > 8 * self.budget:
-            spec = self.code.frames[function]
-            depth = self.depth(function, self.frames[function].n - 1)
+        if self.live > 2 * self.budget or self.bytes > 4 * self.budget:
+            self._over_budget(self.code.frames[function])
+
+    def _over_budget(self, spec: FrameSpec) -> None:
+        if self.live > 2 * self.budget:
+            depth = self.depth(spec.number, self.frames[spec.number].n - 1)
             raise MemoryBudgetError.of_recursion(spec.name, depth, self.budget, span=spec.span)
+        raise MemoryBudgetError(
+            f"all calls of this run together, {self.frames[spec.number].n:,} of '{spec.name}' among them, took "
+            f"{self.bytes:,} bytes, four times the memory budget",
+            hint="run fewer examples at a time, or raise SPMD_BUDGET.",
+            span=spec.span,
+        )
 
     def depth(self, function: int, frame: int) -> int:
         """Number of calls that a frame stands below the entry."""

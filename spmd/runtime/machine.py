@@ -28,6 +28,7 @@ class Machine(Forking):
     inputs   uniform values in the program's order, derived ones included
     tables   packed tables by number (the order that the compiler gave them)
     tape     keep residuals for the reverse
+    prepared what regions use of the inputs in another form, made once per run
     first    number of the first example, where the batch runs in chunks
     """
 
@@ -50,6 +51,7 @@ class Machine(Forking):
         self.first = first
         self.arenas = Arenas()
         self.adopted: dict[tuple[Any, ...], int] = {}
+        self.prepared: list[Array] = []
         self.log = Log(len(code.regions))
 
     # -------------------------------------------------------------------------------------------- the loop

@@ -67,9 +67,10 @@ class _Simplifier:
             more = self.decided(op) or selected(op, self.primitives)
             if more is not None:
                 ops, results = more
-                self.rename(op.results, [self.names.get(v, v) for v in results])
                 if ops and ops[-1].terminator:  # the arm leaves: nothing behind it runs
                     pending = []
+                else:
+                    self.rename(op.results, [self.names.get(v, v) for v in results])
                 pending += reversed(ops)
                 self.changed = True
                 continue

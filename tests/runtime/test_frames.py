@@ -1,10 +1,10 @@
-"""Frame tables, arenas, pools."""
+"""Frame tables and arenas."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from spmd.runtime.arena import Arena, Arenas, Pool, Workspace
+from spmd.runtime.arena import Arena, Arenas
 from spmd.runtime.frames import ColumnSpec, FrameSpec, FrameTable, compact, count, union, vector
 from spmd.runtime.ragged import Ragged, from_arrays
 
@@ -64,23 +64,3 @@ def test_row_sets() -> None:
     assert compact(np.array([3, 4, 5])) == slice(3, 6)
     assert union([slice(4, 6), slice(0, 4)]) == slice(0, 6)
     assert vector(slice(1, 9, 3)).tolist() == [1, 4, 7] and count(slice(1, 9, 3)) == 3
-
-
-def test_a_pool_gives_the_smallest_buffer_that_fits() -> None:
-    pool = Pool()
-    small, large = np.empty(100, np.uint8), np.empty(350, np.uint8)
-    pool.give(large)
-    pool.give(small)
-    assert pool.take(90) is small
-    assert pool.take(90) is large
-    assert len(pool.take(90)) >= 90
-
-
-def test_a_workspace_gives_aligned_arrays_that_do_not_overlap() -> None:
-    space = Workspace(Pool())
-    a, b = space.empty((3, 5), np.dtype("float32")), space.empty((7,), np.dtype("float64"))
-    big = space.empty((3_000_000,), np.dtype("float64"))
-    a[:], b[:], big[:] = 1, 2, 3
-    assert (a == 1).all() and (b == 2).all()
-    assert all(x.ctypes.data % 64 == 0 for x in (a, b, big))
-    space.close()

@@ -207,7 +207,7 @@ class ProgramRun(Ops):
     """Runs frames depth first, sibling calls in the order of their sites, and keeps the log for `backward`."""
 
     def __init__(
-        self, program: Program, primitives: Mapping[str, Any], tables: Tables, inputs: Sequence[Any], limit: int = 10**5
+        self, program: Program, primitives: Mapping[str, Any], tables: Tables, inputs: Sequence[Any], limit: int = 3000
     ) -> None:
         super().__init__(primitives, tables)
         self.program = program

@@ -22,7 +22,7 @@ ITEM = Table("item", (REAL, Seq("item"), Ref("item", True)), ("x", "kids", "next
 PARAMS: tuple[Type, ...] = (Ref("item"), REAL, REAL, INT)
 
 
-def table(rng: random.Random, rows: int = 9) -> list[list[Any]]:
+def table(rng: random.Random, rows: int = 7) -> list[list[Any]]:
     """Rows whose links lead to later rows."""
     found = []
     for k in range(rows):
@@ -46,7 +46,7 @@ class Writer:
         self.ints = [function.params[3]]
         self.fuel = function.params[3]
         self.size = rng.randint(4, 16)
-        self.loops: list[tuple[Value, int, int]] = []  # counter, carried reals, reals of the result
+        self.loops: list[tuple[Value, list[Value], int]] = []  # counter, carried reals, reals of the result
 
     # ---- values
     def real(self) -> Value:
@@ -76,6 +76,16 @@ class Writer:
             read = self.b.insert("load", [self.ref], [REAL], {"table": "item", "field": 0})
             self.reals.append(read.result)
 
+    def check(self) -> None:
+        """A guard, on the value that was made last as often as not."""
+        if self.rng.random() < 0.7:
+            bound = self.b.const(np.float64(self.rng.choice([-0.3, 0.0, 0.3, 0.6])))
+            holds = self.b.emit("lt", self.reals[-1], bound)
+        else:
+            holds = self.b.emit("ne", self.integer(), self.b.const(self.rng.randint(-1, 5)))
+        error = {"error": (self.rng.choice([ValueError, KeyError]), (self.rng.randint(0, 99),))}
+        self.b.insert("guard", [holds], [], error)
+
     # ---- statements
     def body(self, depth: int, last: Any) -> None:
         """Statements, then `last`, which ends the block; a statement may end it earlier."""
@@ -102,9 +112,7 @@ class Writer:
         elif choice < 0.90:
             self.kids_loop(depth)
         elif choice < 0.93:
-            wrong = self.b.emit("ne", self.integer(), self.b.const(self.rng.randint(-1, 5)))
-            error = {"error": (self.rng.choice([ValueError, KeyError]), (self.rng.randint(0, 99),))}
-            self.b.insert("guard", [wrong], [], error)
+            self.check()
         elif choice < 0.97 and depth > 0:
             self.leave()
             return True
@@ -125,7 +133,12 @@ class Writer:
     def next_round(self) -> None:
         counter, carried, _ = self.loops[-1]
         step = self.b.emit("add", counter, self.b.const(counter_one(counter)))
-        self.b.insert("continue", [step, *[self.real() for _ in range(carried)]], [])
+        values = [self.real() for _ in carried]
+        if self.rng.random() < 0.4:  # rotate: all are assigned at once
+            values = carried[1:] + values[:1] if carried else []
+        if values and self.rng.random() < 0.3:
+            values[-1] = self.b.const(np.float64(0.25))
+        self.b.insert("continue", [step, *values], [])
 
     def branch(self, depth: int) -> None:
         condition = self.condition()
@@ -148,6 +161,8 @@ class Writer:
             kid = self.b.insert("item", [kids, counter], [Ref("item")], {"table": "item"}).result
             carried = self.real() if self.rng.random() < 0.3 else self.reals[0]
             self.call(kid, carried, self.fuel)
+            if self.rng.random() < 0.2:
+                self.check()
 
         if self.rng.random() < 0.5:
             length = self.b.emit("cast", length, dtype="int64", python=False)
@@ -156,13 +171,13 @@ class Writer:
             self.loop(depth, self.b.const(0), length, enter)
 
     def loop(self, depth: int, zero: Value, limit: Value, enter: Any) -> None:
-        carried, given = self.rng.randint(0, 2), self.rng.randint(0, 2)
+        carried, given = self.rng.randint(0, 3), self.rng.randint(0, 2)
         inits = [self.real() for _ in range(carried)]
         block = Block([Value(zero.type), *[Value(REAL) for _ in range(carried)]])
         counter = block.args[0]
         reals, ints = list(self.reals), list(self.ints)
         self.reals += block.args[1:]
-        self.loops.append((counter, carried, given))
+        self.loops.append((counter, block.args[1:], given))
         with self.b.at(block):
             test = self.b.emit("lt", counter, limit)
             go, stop = Block(), Block()
@@ -208,9 +223,8 @@ class Writer:
                 self.call(row, self.real() if self.rng.random() < 0.5 else self.reals[0], fuel)
                 if self.rng.random() < 0.4:
                     self.arithmetic()
-                if self.rng.random() < 0.2:
-                    wrong = self.b.emit("lt", self.real(), self.b.const(np.float64(0.9)))
-                    self.b.insert("guard", [wrong], [], {"error": (KeyError, (self.rng.randint(200, 299),))})
+                if self.rng.random() < 0.3:
+                    self.check()
             self.b.insert("yield", [self.real(), self.real()], [])
         self.reals, self.ints = reals, ints
         self.reals += self.b.insert("if", [none], [REAL, REAL], blocks=blocks).results

@@ -18,6 +18,7 @@ from spmd.backend.blas import dynamic_flat
 from spmd.backend.blas.plan import num, ragged_axes
 from spmd.ir.core import Op
 from spmd.ir.types import Num
+from spmd.ops.faults import raised
 from spmd.ops.primitive import Site
 from spmd.ops.table import PRIMITIVES
 from spmd.runtime.faults import Faults
@@ -69,27 +70,45 @@ class Buckets:
         size = next(len(x) for x, f in zip(operands, self.forms) if f != "uniform")
         done: list[tuple[Array, Array]] = []
         for rows in self._groups(operands, size):
-            try:
-                done.append((rows, self._run(operands, rows, size, faults)))
-            except (ValueError, IndexError, TypeError, OverflowError) as error:
-                done += self._rescued(operands, rows, size, faults, error)
+            done += self._bucket(operands, rows, size, faults)
         return self._joined(done, size)
+
+    def _bucket(self, operands: Sequence[Any], rows: Array, size: int, faults: Faults) -> list[tuple[Array, Array]]:
+        try:
+            return [(rows, self._run(operands, rows, size, faults))]
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
+            return self._rescued(operands, rows, size, faults, error)
 
     def _rescued(
         self, operands: Sequence[Any], rows: Array, size: int, faults: Faults, error: Exception
     ) -> list[tuple[Array, Array]]:
-        """A bucket that failed: right if all that is wrong with it are rows that failed before."""
+        """A bucket that failed: its rows failed before, or its sizes do not fit and each of them raises."""
         lost = np.zeros(size, bool)
         for _, bad, _ in faults.found:
             lost |= bad
-        if not lost[rows].any():
-            raise error
         gone, kept = rows[lost[rows]], rows[~lost[rows]]
+        if len(gone):
+            out = [self._nothing(gone)]
+            return out + self._bucket(operands, kept, size, faults) if len(kept) else out
+        if not self.raises:
+            raise error
+        first = [self._one(x, f, int(rows[0])) for x, f in zip(operands, self.forms)]
+        own = raised(self.record.numpy, first, self.op.attrs)
+        if type(own) is not type(error):
+            raise error
+        bad = np.zeros(size, bool)
+        bad[rows] = True
+        faults.report(bad, lambda row: own)
+        return [self._nothing(rows)]
+
+    def _nothing(self, rows: Array) -> tuple[Array, Array]:
+        """What stands for the results of rows that have failed."""
         shape = tuple(0 if n is None else n for n in self.result.shape)
-        out = [(gone, np.zeros((len(gone), *shape), self.result.dtype))]
-        if len(kept):
-            out.append((kept, self._run(operands, kept, size, faults)))
-        return out
+        return rows, np.zeros((len(rows), *shape), self.result.dtype)
+
+    @staticmethod
+    def _one(x: Any, form: str, row: int) -> Any:
+        return x if form == "uniform" else x.one(row) if form == "ragged" else x[row]
 
     def _groups(self, operands: Sequence[Any], size: int) -> list[Array]:
         keys = []

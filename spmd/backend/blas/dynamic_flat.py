@@ -188,10 +188,14 @@ def _dynslice(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     step = op.attrs.get("step", 1)
     if forms[0] != "ragged" or ragged_axes(op.operands[0].type) != 1 or step != 1 or op.attrs.get("axis", 0) != 0:
         return None
+    if op.attrs.get("size") is not None:  # rows of one size: no handles
+        return None
+    has_start, has_stop = op.attrs.get("given", (True, True))
 
-    def dynslice(x: Ragged, start: Any, stop: Any, faults: Faults) -> Ragged:
+    def dynslice(x: Ragged, *bounds: Any, faults: Faults) -> Ragged:
         n = x.dims[:, 0]
-        low, high = (_clipped(v, n) for v in (start, stop))
+        low = _clipped(bounds[0], n) if has_start else np.zeros_like(n)
+        high = _clipped(bounds[-1], n) if has_stop else n
         return Ragged(x.data, x.lo + low, np.maximum(high - low, 0)[:, None])
 
     return dynslice

@@ -24,6 +24,8 @@ from spmd.ops.primitive import Site
 from spmd.ops.table import PRIMITIVES, may_raise
 
 COMMA = ","
+# Cheap views and copies of module inputs: made once per run, not per region execution.
+PREPARED = frozenset({"slice", "broadcast", "cast", "reshape"})
 
 
 class OpWriter(StructuralWriter):
@@ -36,6 +38,7 @@ class OpWriter(StructuralWriter):
         self.places: dict[Value, str] = {}
         self.placed: set[Value] = set()
         self.built: set[Op] = set()
+        self.prepares = True
 
     def emit(self, ops: Sequence[Op], kept: Set[Value] = frozenset()) -> None:
         """Emits ops, elementwise ones as kernels where there is a collector for them; `kept`: values that are used
@@ -174,6 +177,11 @@ class OpWriter(StructuralWriter):
             with np.errstate(all="ignore"):
                 value = rule(*(h.known for h in operands))
             self.set(op.result, self.source.constant(value), "uniform", value)
+            return
+        numbers = [self.inputs.get(v) for v in op.operands]
+        if self.prepares and op.name in PREPARED and None not in numbers:
+            place = self.plan.prepare(op.name, rule, numbers, op.attrs)
+            self.set(op.result, f"run.prepared[{place}]", "uniform", tight=True)
             return
         name = self.source.fresh()
         args = ", ".join(h.name for h in operands)

@@ -18,13 +18,14 @@ from spmd.backend.blas.chains import Kernels
 from spmd.backend.blas.fast import Moves, moves
 from spmd.backend.blas.plan import Plan, plan, uniform_inputs
 from spmd.backend.blas.prologue import PrologueAdjointWriter, compile_prologue
+from spmd.backend.blas.recompute import recomputing
 from spmd.backend.blas.region_code import RegionWriter
 from spmd.backend.blas.run import Chunk, Run, rows_of
 from spmd.backend.blas.tape import Passing, tape
 from spmd.config import options
 from spmd.ir.core import Value
 from spmd.ir.region import AdjointRegion, Program
-from spmd.ir.types import Ref, Seq
+from spmd.ir.types import Num, Ref, Seq
 from spmd.runtime.code import Code
 from spmd.runtime.frames import TableData
 from spmd.runtime.machine import Machine
@@ -66,12 +67,21 @@ class Compiled:
         Raises the exception of the first example that raises, and MemoryBudgetError.
         """
         budget = options().budget
-        data = [tables[name] for name in self.plan.tables]
+        data = [self._typed(tables[name]) for name in self.plan.tables]
         chunks = []
         for low, high in self._chunks(batch, budget):
             part = [rows_of(p, low, high, batch) for p in params]
             chunks.append(self._run(inputs, part, data, high - low, low, budget, tape, profile))
         return Run(self, chunks, batch)
+
+    def _typed(self, table: TableData) -> TableData:
+        """The table with every field in the dtype that the program was compiled for."""
+        types = self.plan.program.tables[table.name].fields
+        fields = [
+            np.asarray(f, t.dtype if isinstance(t, Num) else np.int64) if isinstance(f, np.ndarray) else f
+            for f, t in zip(table.fields, types)
+        ]
+        return TableData(table.name, fields)
 
     def _chunks(self, batch: int, budget: int) -> list[tuple[int, int]]:
         entry = self.code.frames[self.code.entry]
@@ -103,6 +113,8 @@ class Compiled:
             if self.prologue is not None:
                 derived, kept = self.prologue(run)
                 known.extend(derived)
+            for _, rule, numbers in self.plan.prepared.values():
+                run.prepared.append(np.ascontiguousarray(rule(*(known[k] for k in numbers))))
             if batch:
                 run.start(batch)
                 self._give(run, params, batch)
@@ -146,6 +158,8 @@ def compile_program(
     reverses: list[AdjointWriter | None] = []
     for region in program.regions:
         adjoint = (adjoints or {}).get(region.id)
+        if adjoint is not None and kernels is not None:
+            adjoint = recomputing(region, adjoint, inputs)
         items = tape(Passing(plan_, region, inputs), adjoint) if adjoint is not None else []
         writer = RegionWriter(plan_, region, inputs, items, kernels)
         writer.write()

@@ -27,6 +27,8 @@ def shorter(op: Op, forms: list[str], general: Rule) -> Rule:
         return _reduction(op, general)
     if op.name == "index" and len(forms) == 2 and forms[1] == "rows":
         return _index(op, forms[0] == "rows", general)
+    if op.name == "onto_index" and forms == ["rows", "rows"] and num(op.result).rank:
+        return _onto_index(op, general)
     return general
 
 
@@ -50,6 +52,19 @@ def _index(op: Op, varying: bool, general: Rule) -> Rule:
         return x[np.arange(len(i)), i] if varying else x.take(i, 0)
 
     return index
+
+
+def _onto_index(op: Op, general: Rule) -> Rule:
+    shape, dtype = op.attrs["shape"], np.dtype(num(op.result).dtype)
+
+    def onto_index(g: Any, i: Array) -> Any:
+        if not shape[0] or i.dtype != np.int64 or np.maximum.reduce(i.view(np.uint64)) >= shape[0]:
+            return general(g, i)
+        out = np.zeros((len(i), *shape), dtype)
+        out[np.arange(len(i)), i] = g
+        return out
+
+    return onto_index
 
 
 class Moves:

@@ -6,7 +6,9 @@ compute.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from spmd.errors import InternalError
 from spmd.ir.core import Value, element_table
@@ -66,6 +68,14 @@ class Plan:
     callers: list[list[int]] = field(default_factory=list)
     memos: list[str] = field(default_factory=list)
     priorities: Priorities = field(default_factory=lambda: Priorities((), (), ()))
+
+    prepared: dict[str, tuple[int, Any, list[int]]] = field(default_factory=dict)
+
+    def prepare(self, name: str, rule: Any, inputs: Sequence[Any], attrs: dict[str, Any]) -> int:
+        """The place in a run's `prepared` list of an op on module inputs."""
+        key = f"{name} {inputs} {sorted(attrs.items(), key=str)}"
+        found = self.prepared.setdefault(key, (len(self.prepared), rule, list(inputs)))
+        return found[0]
 
     def spec(self, column: Column) -> ColumnSpec:
         """Where a column lies in its frame."""

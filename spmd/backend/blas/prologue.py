@@ -27,6 +27,7 @@ def compile_prologue(
     """Function (run) -> (derived inputs, values kept for the adjoint); its text; forms of its values."""
     source = Source("prologue", "run")
     ops = OpWriter(source, plan, inputs)
+    ops.prepares = False  # what is prepared is made of what the prologue gives
     ops.emit(block.ops[:-1])
     derived = "".join(ops.name(v) + ", " for v in block.terminator.operands)
     names = "".join(ops.name(v) + ", " for v in kept)

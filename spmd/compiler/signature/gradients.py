@@ -86,9 +86,11 @@ def _rows(type_: Num, given: Any, batch: int, name: str) -> Any:
         if array.shape != (batch, *type_.shape):
             raise UnsupportedType(f"the {name} has shape {array.shape}; {(batch, *type_.shape)} is needed")
         return np.ascontiguousarray(array)
-    if isinstance(given, Ragged):
-        return RaggedRows(np.asarray(given.values, type_.dtype), given.start, given.dims).pack()
     k = max(i for i, n in enumerate(type_.shape) if n is None) + 1
+    if isinstance(given, Ragged):
+        if given.dims.shape[1] == k:
+            return RaggedRows(np.asarray(given.values, type_.dtype), given.start, given.dims).pack()
+        given = given.to_list()
     arrays = [np.asarray(a, type_.dtype) for a in given]
     return from_arrays(arrays, k, type_.dtype)
 
