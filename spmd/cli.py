@@ -51,8 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="spmd", description="Batches and differentiates programs for one example.")
     parser.add_argument("--version", action="version", version=f"spmd {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    about = commands.add_parser("help", help="explain an error code (E07), 'env' (variables) or 'errors' (all codes)")
-    about.add_argument("topic", nargs="?", help="an error code, env, or errors")
+    about = commands.add_parser("help", help="explain an error code (E07), 'language', 'env' or 'errors' (all codes)")
+    about.add_argument("topic", nargs="?", help="an error code, language, env, or errors")
     about.set_defaults(run=_help)
     doctor = commands.add_parser("doctor", help="show Python, libraries, BLAS, processor and cache as spmd sees them")
     doctor.add_argument("--json", action="store_true", help="print JSON")
@@ -84,14 +84,14 @@ def _help(given: argparse.Namespace) -> int:
     if topic is None or topic == "errors":
         print("\n".join(f"{code}  {error.__name__:<22}{title}" for code, (error, title) in CODES.items()))
         if topic is None:
-            print("\nspmd help CODE explains one; spmd help env lists the variables.")
+            print("\nspmd help CODE explains one; spmd help language says what a program may say; spmd help env lists the variables.")
         return 0
     if topic == "env":
         print(variables_text())
         return 0
-    section = error_section(topic)
+    section = guide(topic) if topic == "language" else error_section(topic)
     if section is None:
-        print(f"spmd: there is no topic {topic!r}; there are env, errors, {', '.join(CODES)}", file=sys.stderr)
+        print(f"spmd: there is no topic {topic!r}; there are language, env, errors, {', '.join(CODES)}", file=sys.stderr)
         return 2
     print(section, end="")
     return 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spmd.cli import error_section
+from spmd.cli import error_section, guide
 from spmd.errors import CODES, SpmdError
 
 PROGRAMS = [
@@ -33,3 +33,13 @@ def test_programs_of_the_error_page(code: str, kind: str, program: str, tmp_path
         runpy.run_path(str(file))
     assert caught.value.code == code
     assert len(str(caught.value).splitlines()) <= 20
+
+
+LANGUAGE = re.findall(r"```python\n(.*?)```", guide("language"), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(LANGUAGE)))
+def test_programs_of_the_language_page_run(number: int, tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(LANGUAGE[number], encoding="utf-8")
+    runpy.run_path(str(file))

@@ -12,14 +12,29 @@ from typing import Any
 import numpy as np
 
 from spmd.errors import StructureError, UnsupportedAttribute
-from spmd.frontend.expressions import end_in_error, guard, tag_test
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.names import MISSING, NodeLayout, attribute_of, static
+from spmd.frontend.operations import end_in_error, guard, tag_test
 from spmd.frontend.scope import Facts
 from spmd.frontend.subscripts import load
-from spmd.frontend.values import TAG, Abstract, Choice, Const, Leaf, Method, Node, Run, Static, Struct, describe, tuple_of
+from spmd.frontend.values import (
+    TAG,
+    Abstract,
+    Const,
+    Leaf,
+    Method,
+    Node,
+    Run,
+    Static,
+    Struct,
+    describe,
+    tuple_of,
+)
 from spmd.ir.core import Value
 from spmd.ir.types import Num, Ref
+
+
+RECORD_METHODS = frozenset({"_replace", "_asdict"})
 
 
 def attribute(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
@@ -58,6 +73,8 @@ def _of_struct(low: Lowering, thing: Struct, name: str, node: Any) -> Abstract:
         item = thing.field(name)
         if item is not None:
             return item
+        if thing.kind == "namedtuple" and name in RECORD_METHODS:
+            return Method(thing, name)
         return class_attribute(low, thing, thing.cls, name, node)
     return Method(thing, name)
 
@@ -128,15 +145,25 @@ def node_field(low: Lowering, thing: Node, name: Any, node: Any) -> Abstract:
         return _by_class(low, Node(row), layout, tag, classes, name, node)
     if having != classes:
         assert tag is not None
-        lacking = sorted(layout.classes[k][0].__name__ for k in classes - having)
         if any(inspect.getattr_static(layout.classes[k][0], name, MISSING) is not MISSING for k in classes - having):
             return _mixed(low, Node(row), layout, tag, (having, classes - having), name, node)
-        test = tag_test(low, tag, classes, having)
-        guard(low, low.value(test.value), (AttributeError, (f"'{lacking[0]}' object has no attribute '{name}'",)))
-        low.scope.facts = low.scope.facts.both(test.yes)
+        _demand_field(low, tag, layout, classes, having, name)
     template, first = layout.fields[name]
     values = [load(low, row, thing.table, first + k, v.type) for k, v in enumerate(template.leaves())]
     return template.replace(iter(values))
+
+
+def _demand_field(
+    low: Lowering, tag: Value, layout: NodeLayout, classes: frozenset[int], having: frozenset[int], name: Any
+) -> None:
+    """The example whose object is of a class without the field raises, with that class in its text."""
+    left = classes
+    for k in sorted(classes - having):
+        test = tag_test(low, tag, left, left - {k})
+        text = f"'{layout.classes[k][0].__name__}' object has no attribute '{name}'"
+        guard(low, low.value(test.value), (AttributeError, (text,)))
+        low.scope.facts = low.scope.facts.both(test.yes)
+        left -= {k}
 
 
 def _mixed(
@@ -166,7 +193,35 @@ def _by_class(
         raise low.error(StructureError, f"objects of class {names} have no attribute '{name}'", node)
     if len({id(v) for v in found.values()}) == 1:
         return class_attribute(low, thing, layout.classes[min(classes)][0], str(name), node)
-    return Method(thing, str(name))
+    if all(inspect.isfunction(v) for v in found.values()):
+        return Method(thing, str(name))
+    assert tag is not None
+    return _of_each_class(low, thing, layout, tag, classes, str(name), node)
+
+
+def _of_each_class(
+    low: Lowering, thing: Node, layout: NodeLayout, tag: Value, classes: frozenset[int], name: str, node: Any
+) -> Abstract:
+    """A property or class attribute that differs between classes: looked up behind a test of the class."""
+    first = min(classes)
+    cls = layout.classes[first][0]
+
+    def own() -> Abstract:
+        if inspect.getattr_static(cls, name, MISSING) is MISSING:
+            end_in_error(low, (AttributeError, (f"'{cls.__name__}' object has no attribute '{name}'",)))
+        return class_attribute(low, thing, cls, name, node)
+
+    if len(classes) == 1:
+        return own()
+    test = tag_test(low, tag, classes, frozenset({first}))
+    result = low.branch(
+        low.value(test.value),
+        (own, lambda: _of_each_class(low, thing, layout, tag, classes - {first}, name, node)),
+        (test.yes, test.no),
+        low.scope.names,
+    )
+    assert result is not None
+    return result
 
 
 def class_attribute(low: Lowering, owner: Abstract, cls: type, name: str, node: Any) -> Abstract:
@@ -178,6 +233,8 @@ def class_attribute(low: Lowering, owner: Abstract, cls: type, name: str, node: 
         return call_python(low, value.fget, [owner], {}, node)
     if isinstance(value, staticmethod):
         return Static(value.__func__)
+    if isinstance(value, classmethod):
+        return Method(Static(cls), name, value.__func__)
     if inspect.isfunction(value):
         return Method(owner, name, value)
     if value is MISSING:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import gast
-
 from spmd.errors import BatchError, UnsupportedFunction, UnsupportedSyntax
 from spmd.frontend.calls import bind_arguments, call_python
-from spmd.frontend.expressions import expression, guard
+from spmd.frontend.expressions import expression
 from spmd.frontend.iterables import iterable, make_zip
 from spmd.frontend.liveness import reads, writes
 from spmd.frontend.lowering import Lowering, Pending
+from spmd.frontend.operations import guard
 from spmd.frontend.read import read
 from spmd.frontend.runs import as_column
 from spmd.frontend.specialise import Spec

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedType
-from spmd.frontend.expressions import guard
 from spmd.frontend.lowering import Lowering
+from spmd.frontend.operations import guard
 from spmd.frontend.subscripts import array_item, load_item, spread_node
 from spmd.frontend.values import Abstract, Const, Iterable, Leaf, Node, Run, Struct, describe, tuple_of
 from spmd.ir.core import Value

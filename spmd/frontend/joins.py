@@ -12,7 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from spmd.frontend.values import NONE, TAG, UNBOUND, Abstract, Choice, Const, Leaf, Method, Node, Run, Static, Struct, is_number
+from spmd.frontend.values import (
+    NONE,
+    TAG,
+    UNBOUND,
+    Abstract,
+    Choice,
+    Const,
+    Leaf,
+    Method,
+    Node,
+    Run,
+    Static,
+    Struct,
+    is_number,
+)
 from spmd.ir.build import Builder, constant_type
 from spmd.ir.core import Value
 from spmd.ir.types import TEXT, Num, Ref, Seq, Type

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from spmd.errors import UnsupportedSyntax
-from spmd.frontend.expressions import Condition, condition, expression, tag_test
+import gast
+
+from spmd.frontend.conditions import condition
+from spmd.frontend.expressions import expression
 from spmd.frontend.iterables import iterable
 from spmd.frontend.joins import join, widen
 from spmd.frontend.liveness import writes
 from spmd.frontend.lowering import Dead, LoopFrame, Lowering
+from spmd.frontend.operations import Condition, tag_test
 from spmd.frontend.scope import Scope
 from spmd.frontend.statements import bind, block, end
 from spmd.frontend.subscripts import spread_node
@@ -25,6 +29,7 @@ from spmd.ir.core import Block, Value
 from spmd.ir.types import Num
 
 COUNTER = Num("int64")
+LEFT = "#left"  # whether an unrolled round was left by break; no name of the user's can be this
 
 
 @dataclass(eq=False)
@@ -96,20 +101,57 @@ def _carried(low: Lowering, s: Any, target: frozenset[str]) -> list[str]:
 def _unroll(low: Lowering, s: Any, items: tuple[Abstract, ...]) -> None:
     """A loop over a fixed structure: its items may be of different kinds."""
     if _jumps(s.body):
-        raise low.error(
-            UnsupportedSyntax, "break and continue in a loop over a tuple cannot run in lanes", s,
-            "loop over an array, a list argument or range(n).",
-        )
+        _rounds(low, s, items)
+        return
     for item in items:
         bind(low, s.target, item)
         block(low, s.body)
     block(low, s.orelse)
 
 
+def _rounds(low: Lowering, s: Any, items: tuple[Abstract, ...]) -> None:
+    """An unrolled loop with jumps: each round is a loop of one trip, and the rest runs where none has left by `break`."""
+    if not items:
+        block(low, s.orelse)
+        return
+    left = _one_round(low, s, items[0])
+    if isinstance(left, Const):
+        if not left.value:
+            _rounds(low, s, items[1:])
+        return
+    live = low.definition.liveness.after[s]
+    low.branch(low.value(left), (lambda: None, lambda: _rounds(low, s, items[1:])), live=live)
+
+
+def _one_round(low: Lowering, s: Any, item: Abstract) -> Abstract:
+    """The body for one item, in a loop that always ends; gives whether it was left by `break`."""
+    outer, body, frame = low.scope, Block(), LoopFrame()
+    low.loops.append(frame)
+    low.scope = outer.copy()
+    try:
+        with low.b.at(body):
+            try:
+                bind(low, s.target, item)
+                block(low, s.body)
+                end(low, frame.continues)
+            except Dead:
+                low.close(body)
+    finally:
+        low.loops.pop()
+        low.scope = outer
+    for pending in frame.continues:
+        pending.scope.names[LEFT] = Const(False)
+    for pending in frame.breaks:
+        pending.scope.names[LEFT] = Const(True)
+    frame.breaks += frame.continues
+    low.locate(s)
+    live = low.definition.liveness.head[s] | low.definition.liveness.after[s] | {LEFT}
+    _leave(low, s, body, [], frame, live)
+    return low.scope.names.pop(LEFT)
+
+
 def _jumps(body: list[Any]) -> bool:
     """Whether statements hold a break or continue of the loop that they are the body of."""
-    import gast
-
     for s in body:
         if isinstance(s, (gast.Break, gast.Continue)):
             return True
@@ -202,7 +244,7 @@ def _wider(low: Lowering, plan: Plan, carried: list[Abstract], frame: LoopFrame)
     for pending in frame.continues:
         for k, name in enumerate(plan.names):
             thing = pending.scope.names.get(name, UNBOUND)
-            wider[k] = low.attempt(lambda w=wider[k], t=thing: join(w, t), plan.node)
+            wider[k] = low.attempt(partial(join, wider[k], thing), plan.node)
     same = all(a.key() == b.key() for a, b in zip(wider, carried))
     return None if same else [widen(w) for w in wider]
 
@@ -214,7 +256,7 @@ def _emit(
     low.locate(plan.node)
     inits: list[Value] = [low.converter.constant(0, COUNTER)] if plan.counted else []
     for name, thing in zip(plan.names, carried):
-        inits += low.attempt(lambda n=name, t=thing: low.converter.convert(outer.names.get(n, UNBOUND), t))
+        inits += low.attempt(partial(low.converter.convert, outer.names.get(name, UNBOUND), thing))
     for pending in frame.continues:
         with low.b.at(pending.block):
             low.b.span = pending.span
@@ -223,25 +265,26 @@ def _emit(
                 values.append(low.b.emit("add", args[0], low.converter.constant(1, COUNTER)))
             for name, thing in zip(plan.names, carried):
                 own = pending.scope.names.get(name, UNBOUND)
-                values += low.attempt(lambda o=own, t=thing: low.converter.convert(o, t))
+                values += low.attempt(partial(low.converter.convert, own, thing))
             low.b.insert("continue", values, ())
     low.locate(plan.node)
-    _leave(low, plan, body, inits, frame)
+    _leave(low, plan.node, body, inits, frame, low.definition.liveness.after[plan.node])
 
 
-def _leave(low: Lowering, plan: Plan, body: Block, inits: list[Value], frame: LoopFrame) -> None:
-    """What is alive after the loop, from every break (the test at the top included)."""
+def _leave(
+    low: Lowering, node: Any, body: Block, inits: list[Value], frame: LoopFrame, live: frozenset[str]
+) -> None:
+    """Binds what is alive after the loop, from every break (the test at the top included)."""
     outer = low.scope
-    live = low.definition.liveness.after[plan.node]
     changed = sorted(n for n in live if any(p.scope.names.get(n) is not outer.names.get(n) for p in frame.breaks))
     joined: list[Abstract] = []
     for name in changed:
         thing: Abstract | None = None
         for pending in frame.breaks:
             own = pending.scope.names.get(name, UNBOUND)
-            thing = own if thing is None else low.attempt(lambda t=thing, o=own: join(t, o), plan.node)
+            thing = own if thing is None else low.attempt(partial(join, thing, own), node)
         assert thing is not None
-        joined.append(widen(thing))
+        joined.append(thing if name == LEFT else widen(thing))
     types = [v.type for thing in joined for v in thing.leaves()]
     op = low.b.insert("loop", inits, types, blocks=[body])
     for pending in frame.breaks:
@@ -250,7 +293,7 @@ def _leave(low: Lowering, plan: Plan, body: Block, inits: list[Value], frame: Lo
             values = []
             for name, thing in zip(changed, joined):
                 own = pending.scope.names.get(name, UNBOUND)
-                values += low.attempt(lambda o=own, t=thing: low.converter.convert(o, t))
+                values += low.attempt(partial(low.converter.convert, own, thing))
             low.b.insert("break", values, ())
     if not frame.breaks:
         raise Dead

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from spmd.errors import UnsupportedType
-from spmd.frontend.expressions import guard
 from spmd.frontend.lowering import Dead, Lowering
+from spmd.frontend.operations import guard
 from spmd.frontend.values import UNBOUND, Abstract, Const, Leaf, Run, describe
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num
@@ -98,6 +98,8 @@ def _sum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node:
     run = args[0]
     assert isinstance(run, Run)
     start = args[1] if len(args) > 1 else kwargs.get("start", Const(0))
+    if run.item is UNBOUND:  # no item is known (yet): as of an empty list
+        return Leaf(low.value(start))
     column = as_column(low, run, node)
     total = low.attempt(lambda: low.b.emit("sum", column, axes=(0,), keepdims=False), node)
     assert isinstance(run.item, Leaf)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from spmd.errors import ShapeMismatch, SpmdError, TypeMismatch, UnsupportedFunction
@@ -22,7 +23,7 @@ from spmd.frontend.joins import join, widen
 from spmd.frontend.lowering import Dead, Lowering, Pending
 from spmd.frontend.names import Globals, is_recursive
 from spmd.frontend.read import Definition, read
-from spmd.frontend.values import NONE, Abstract, Node
+from spmd.frontend.values import NONE, Abstract
 from spmd.ir.build import Builder
 from spmd.ir.core import Block, Function, Module, Value
 from spmd.ir.types import Ref
@@ -221,7 +222,7 @@ class Specialiser:
         for pending in low.returns:
             assert pending.result is not None
             thing = pending.result
-            joined = thing if joined is None else low.attempt(lambda j=joined, t=thing: join(j, t))
+            joined = thing if joined is None else low.attempt(partial(join, joined, thing))
         if joined is None:
             return []
         inputs = set() if spec.plain else set(self.module.inputs)
@@ -236,7 +237,7 @@ class Specialiser:
         for pending in low.returns:
             with low.b.at(pending.block):
                 low.b.span = pending.span
-                values = low.attempt(lambda p=pending: low.converter.convert(p.result, result))
+                values = low.attempt(partial(low.converter.convert, pending.result, result))
                 low.b.insert("return", [v for v, keep in zip(values, kept) if keep], ())
         return [v.type for v in result.leaves() if v not in inputs]
 

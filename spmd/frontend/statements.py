@@ -13,10 +13,12 @@ import gast
 import numpy as np
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedSyntax
-from spmd.frontend.expressions import BINARY, binary, condition, end_in_error, expression, guard
+from spmd.frontend.conditions import condition
+from spmd.frontend.expressions import expression
 from spmd.frontend.fence import refuse
 from spmd.frontend.joins import alternatives
 from spmd.frontend.lowering import Dead, Lowering, Pending
+from spmd.frontend.operations import BINARY, binary, end_in_error, guard
 from spmd.frontend.subscripts import spread_node
 from spmd.frontend.values import (
     NONE,

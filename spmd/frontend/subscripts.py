@@ -53,7 +53,7 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
 
 
 def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, node: Any) -> Abstract:
-    from spmd.frontend.expressions import end_in_error
+    from spmd.frontend.operations import end_in_error
 
     part = index[0]
     if thing.kind == "dict":
@@ -95,7 +95,7 @@ def _chosen_item(low: Lowering, thing: Struct, part: Any, node: Any) -> Abstract
 def spread_node(low: Lowering, thing: Node, run: Callable[[Abstract], Abstract], node: Any) -> Abstract:
     """Applies `run` to a nested tuple or dictionary as a container, for each of the forms that it may have."""
     from spmd.frontend.attributes import node_tag, present
-    from spmd.frontend.expressions import tag_test
+    from spmd.frontend.operations import tag_test
 
     layout = low.sp.layouts[thing.table]
     row = present(low, thing, "__getitem__")

@@ -73,7 +73,7 @@ class Ragged:
 
     def with_data(self, data: Array) -> Ragged:
         """Blocks of the same sizes in a packed buffer of their own."""
-        out = packed(data, self.dims)
+        out = Ragged(data, self.lo if self.packed else offsets(self.sizes), self.dims, True)
         out._sizes = self._sizes
         return out
 
@@ -83,14 +83,15 @@ def offsets(counts: Array) -> Array:
     out = np.empty(len(counts), np.int64)
     if len(counts):
         out[0] = 0
-        np.cumsum(counts[:-1], out=out[1:])
+        counts[:-1].cumsum(out=out[1:])
     return out
 
 
 def runs(first: Array, counts: Array) -> Array:
     """first[0], first[0]+1, ... (counts[0] numbers), first[1], ...: the rows of all runs, run after run."""
-    total = int(counts.sum())
-    return np.repeat(first - offsets(counts), counts) + np.arange(total)
+    at = np.repeat(first - offsets(counts), counts)
+    at += np.arange(len(at))
+    return at
 
 
 def packed(data: Array, dims: Array) -> Ragged:

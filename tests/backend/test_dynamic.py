@@ -60,6 +60,10 @@ CASES: list[tuple[str, list[Type], list[str], dict[str, Any]]] = [
     ("broadcast_to", [Num(F64, (3,)), DIMS2], ["uniform", "sizes"], {"shape": (None, 3)}),
     ("broadcast_to", [V, DIMS1], ["ragged", "sizes"], {"shape": (None,)}),
     ("broadcast_to", [V, DIMS2], ["ragged", "wide"], {"shape": (3, None)}),
+    ("broadcast_to", [Num(F64, (1, 3)), DIMS2], ["rows", "sizes"], {"shape": (None, 3)}),
+    ("broadcast_to", [Num(F64, (1, 3)), DIMS2], ["uniform", "sizes"], {"shape": (None, 3)}),
+    ("unbroadcast", [M, DIMS2], ["ragged", "sizes"], {"shape": (None, 3), "extra": 0}),
+    ("unbroadcast", [M, DIMS2], ["ragged", "ones"], {"shape": (None, 3), "extra": 0}),
     ("fill_to", [Num(F64), DIMS1], ["rows", "sizes"], {"shape": (None,)}),
     ("fill_to", [Num(F64), DIMS1], ["uniform", "sizes"], {"shape": (None,)}),
 ]
@@ -69,6 +73,8 @@ def value_of(rng: np.random.Generator, type_: Num, form: str) -> Any:
     """Operands for K rows in a form."""
     if form == "sizes":
         return np.array([[n, *(m for m in (3,) if type_.shape == (2,))] for n in SIZES], np.int64)
+    if form == "ones":
+        return np.array([[1, 3]] * len(SIZES), np.int64)
     if form == "wide":
         return np.array([[3, n] for n in SIZES], np.int64)
     k = ragged_axes(type_)
@@ -101,7 +107,7 @@ def test_each_row_has_the_primitives_meaning(case: Any) -> None:
     rng = np.random.default_rng(0)
     values = [value_of(rng, t, f) for t, f in zip(types, forms)]
     op = Op(name, [Value(t) for t in types], attrs, [Value(t) for t in type_rule(name, types, attrs)])
-    kinds = ["rows" if f in ("sizes", "wide") else f for f in forms]
+    kinds = ["rows" if f in ("sizes", "wide", "ones") else f for f in forms]
     raises = PRIMITIVES[name].raises(types, attrs)
     rule, form = dynamic.rule(op, kinds, raises)
     faults = Faults()

@@ -135,7 +135,7 @@ class Writer:
         step = self.b.emit("add", counter, self.b.const(counter_one(counter)))
         values = [self.real() for _ in carried]
         if self.rng.random() < 0.4:  # rotate: all are assigned at once
-            values = carried[1:] + values[:1] if carried else []
+            values = self.rng.choice([carried[::-1], values[:1] + carried[:-1], carried[1:] + values[:1]])
         if values and self.rng.random() < 0.3:
             values[-1] = self.b.const(np.float64(0.25))
         self.b.insert("continue", [step, *values], [])

@@ -108,21 +108,45 @@ def _repeat(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     k, inner = ragged_axes(result), trail(result)
     if forms[0] == "ragged":
         return _broadcast_ragged(k, forms, bucket)
-    if not source.static or source.rank > len(inner) or not k:
+    lead = max(source.rank - len(inner), 0)
+    if not source.static or not k or any(n != 1 for n in source.shape[:lead]):
         return None
+    own = static_sizes(source)[lead:]
 
     def repeat(x: Any, dims: Any, faults: Faults) -> Ragged:
         size = len(x) if forms[0] == "rows" else len(dims)
         out = packed(np.empty(0), _target(dims, forms[1], size)[:, :k])
         total = int(out.sizes.sum())
         if forms[0] == "uniform":
-            out.data = np.broadcast_to(np.asarray(x, result.dtype), (total, *inner))
+            out.data = np.broadcast_to(np.asarray(x, result.dtype).reshape(own), (total, *inner))
             return out
-        wide = x.reshape((size,) + (1,) * (len(inner) - source.rank) + x.shape[1:])
+        wide = x.reshape((size,) + (1,) * (len(inner) - len(own)) + own)
         out.data = np.repeat(np.broadcast_to(wide, (size, *inner)), out.sizes, axis=0)
         return out
 
     return repeat
+
+
+def static_sizes(type_: Num) -> tuple[int, ...]:
+    """The known sizes of a type."""
+    return tuple(n for n in type_.shape if n is not None)
+
+
+def _unbroadcast(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    """The adjoint of a broadcast: where nothing was widened, the cotangent itself."""
+    if forms[0] != "ragged" or op.attrs["extra"] or num(op.operands[0]).shape != num(op.result).shape:
+        return None
+
+    def unbroadcast(ct: Ragged, dims: Any, faults: Faults) -> Any:
+        k = ct.dims.shape[1]
+        target = _target(dims, forms[1], len(ct))
+        if (target[:, :k] == ct.dims).all() and (target[:, k:] == ct.trail).all():
+            return ct
+        if k == 1 and (target[:, 0] == 1).all() and (target[:, k:] == ct.trail).all():
+            return packed(segment_sum(ct.flat(), ct.sizes), target[:, :1])
+        return bucket(ct, dims, faults=faults)
+
+    return unbroadcast
 
 
 def _broadcast_ragged(k: int, forms: tuple[str, ...], bucket: Rule) -> Rule:
@@ -275,6 +299,7 @@ MAKERS: dict[str, Callable[[Op, tuple[str, ...], Rule], Rule | None]] = {
     "dim": _dim,
     "broadcast_to": _repeat,
     "fill_to": _repeat,
+    "unbroadcast": _unbroadcast,
     "arange": _arange,
     "index": _index,
     "onto_index": _onto_index,

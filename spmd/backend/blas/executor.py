@@ -159,7 +159,8 @@ def compile_program(
     for region in program.regions:
         adjoint = (adjoints or {}).get(region.id)
         if adjoint is not None and kernels is not None:
-            adjoint = recomputing(region, adjoint, inputs)
+            stored = {v for _, v in Passing(plan_, region, inputs).stored()}
+            adjoint = recomputing(region, adjoint, inputs, stored)
         items = tape(Passing(plan_, region, inputs), adjoint) if adjoint is not None else []
         writer = RegionWriter(plan_, region, inputs, items, kernels)
         writer.write()

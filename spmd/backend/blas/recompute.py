@@ -16,10 +16,14 @@ from spmd.ir.region import AdjointRegion, Region
 from spmd.ops.table import PRIMITIVES, may_raise
 
 
-def recomputing(region: Region, adjoint: AdjointRegion, inputs: dict[Value, int]) -> AdjointRegion:
-    """The adjoint with fewer residuals: cheap ones come from ops put in front."""
+def recomputing(
+    region: Region, adjoint: AdjointRegion, inputs: dict[Value, int], stored: set[Value]
+) -> AdjointRegion:
+    """The adjoint with fewer residuals: cheap ones come from ops put in front. Values that the region `stored`, or that
+    other ops read, are in memory anyway: these stay residuals."""
+    there = stored | {v for op in region.ops if not chainable(op, set()) for v in op.operands}
     free = set(inputs) | {op.result for op in region.ops if op.name == "const"}
-    cheap = {op.result: op for op in region.ops if op.name != "const" and _cheap(op)}
+    cheap = {op.results[0]: op for op in region.ops if _cheap(op) and op.results[0] not in there}
     kept = {v for v in adjoint.residuals if v not in cheap}
     known = free | kept
     for value, op in cheap.items():
@@ -40,4 +44,4 @@ def recomputing(region: Region, adjoint: AdjointRegion, inputs: dict[Value, int]
 
 
 def _cheap(op: Op) -> bool:
-    return chainable(op, set()) and not may_raise(op) and PRIMITIVES[op.name].chain not in COSTLY
+    return op.name != "const" and chainable(op, set()) and not may_raise(op) and PRIMITIVES[op.name].chain not in COSTLY

@@ -1,0 +1,85 @@
+"""Calls of methods: of arrays, records, dictionaries and packed objects.
+
+The invariant: the method that runs is the one that Python would find on the object's class, whichever of its classes an
+object has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spmd.errors import TypeMismatch, UnsupportedAttribute
+from spmd.frontend.attributes import class_attribute, node_field, node_tag, present
+from spmd.frontend.library import call_numpy
+from spmd.frontend.lowering import Lowering
+from spmd.frontend.operations import tag_test
+from spmd.frontend.values import Abstract, Const, Leaf, Method, Node, Struct, describe, tuple_of
+from spmd.ops.table import METHODS
+
+
+def call_method(low: Lowering, method: Method, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
+    from spmd.frontend.calls import call_python
+
+    owner = low.settled(method.owner)
+    if method.function is not None:
+        return call_python(low, method.function, [owner, *args], kwargs, node)
+    if isinstance(owner, Leaf) and method.name in METHODS:
+        rule = METHODS[method.name]
+        return call_numpy(low, method.name, lambda b, a, k: rule(b, a, k), [owner, *args], kwargs, node)
+    if isinstance(owner, Struct) and owner.kind == "dict":
+        found = _dict_method(owner, method.name, args)
+        if found is not None:
+            return found
+    if isinstance(owner, Struct) and owner.kind == "namedtuple" and method.name == "_replace":
+        return _replaced(low, owner, kwargs, node)
+    if isinstance(owner, Struct) and owner.kind == "namedtuple" and method.name == "_asdict":
+        return Struct("dict", dict, owner.names, owner.items)
+    if isinstance(owner, Node):
+        return _dispatched(low, owner, method.name, args, kwargs, node)
+    raise low.error(UnsupportedAttribute, f"{describe(owner)} has no method '{method.name}' that can run in lanes", node)
+
+
+def _replaced(low: Lowering, owner: Struct, changes: dict[str, Abstract], node: Any) -> Abstract:
+    if set(changes) - set(owner.names):
+        raise low.error(TypeMismatch, f"{owner.cls.__name__} has the fields {', '.join(map(str, owner.names))}", node)
+    items = tuple(changes.get(n, item) for n, item in zip(owner.names, owner.items))
+    return Struct(owner.kind, owner.cls, owner.names, items)
+
+
+def _dict_method(owner: Struct, name: str, args: list[Abstract]) -> Abstract | None:
+    if name == "items" and not args:
+        return tuple_of(tuple(tuple_of((Const(n), x)) for n, x in zip(owner.names, owner.items)))
+    if name == "keys" and not args:
+        return tuple_of(tuple(Const(n) for n in owner.names))
+    if name == "values" and not args:
+        return tuple_of(owner.items)
+    if name == "get" and args and isinstance(args[0], Const):
+        found = owner.field(args[0].value)
+        return found if found is not None else args[1] if len(args) > 1 else Const(None)
+    return None
+
+
+def _dispatched(
+    low: Lowering, owner: Node, name: str, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
+) -> Abstract:
+    """A method that differs between the classes that an object may be of."""
+    from spmd.frontend.calls import apply
+
+    layout = low.sp.layouts[owner.table]
+    tag, classes = node_tag(low, owner, present(low, owner, name))
+    first = min(classes)
+    if tag is None or len(classes) == 1:
+        found = class_attribute(low, owner, layout.classes[first][0], name, node)
+        return apply(low, found, args, kwargs, node)
+    test = tag_test(low, tag, classes, frozenset({first}))
+    result = low.branch(
+        low.value(test.value),
+        (
+            lambda: apply(low, class_attribute(low, owner, layout.classes[first][0], name, node), args, kwargs, node),
+            lambda: apply(low, node_field(low, owner, name, node), args, kwargs, node),
+        ),
+        (test.yes, test.no),
+        low.scope.names,
+    )
+    assert result is not None
+    return result

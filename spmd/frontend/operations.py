@@ -1,0 +1,254 @@
+"""Operators on bound things: arithmetic, equality, membership, identity, truth.
+
+The invariant: what is computed from constants alone is computed now, an operand that is one of several kinds is spread
+over its kinds, and what a test shows of rows and tags is told with its truth value.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import gast
+import numpy as np
+
+from spmd.errors import TypeMismatch, UnsupportedSyntax, UnsupportedType
+from spmd.frontend.lowering import Dead, Lowering
+from spmd.frontend.scope import NO_FACTS, Facts
+from spmd.frontend.values import (
+    NONE,
+    Abstract,
+    Choice,
+    Const,
+    Leaf,
+    Node,
+    Run,
+    Static,
+    Struct,
+    describe,
+    list_of,
+    tuple_of,
+)
+from spmd.ir.core import Value
+from spmd.ir.types import BOOL, INT
+from spmd.ops import operators
+
+BINARY = {
+    gast.Add: ("+", operator.add), gast.Sub: ("-", operator.sub), gast.Mult: ("*", operator.mul),
+    gast.Div: ("/", operator.truediv), gast.FloorDiv: ("//", operator.floordiv), gast.Mod: ("%", operator.mod),
+    gast.Pow: ("**", operator.pow), gast.MatMult: ("@", operator.matmul), gast.BitAnd: ("&", operator.and_),
+    gast.BitOr: ("|", operator.or_), gast.BitXor: ("^", operator.xor), gast.LShift: ("<<", operator.lshift),
+    gast.RShift: (">>", operator.rshift),
+}
+COMPARE = {
+    gast.Lt: ("<", operator.lt), gast.LtE: ("<=", operator.le), gast.Gt: (">", operator.gt),
+    gast.GtE: (">=", operator.ge), gast.Eq: ("==", operator.eq), gast.NotEq: ("!=", operator.ne),
+}
+UNARY = {gast.USub: ("-", operator.neg), gast.UAdd: ("+", operator.pos), gast.Invert: ("~", operator.invert)}
+
+
+def end_in_error(low: Lowering, error: tuple[Any, tuple[Any, ...]]) -> NoReturn:
+    """The example that gets here raises."""
+    low.b.insert("raise", (), (), {"error": error})
+    raise Dead
+
+
+def guard(low: Lowering, cond: Value, error: tuple[Any, tuple[Any, ...]]) -> None:
+    """The example raises unless `cond`."""
+    low.b.insert("guard", [cond], (), {"error": error})
+
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+def binary(low: Lowering, symbol: str, fold: Callable[..., Any], x: Abstract, y: Abstract, node: Any) -> Abstract:
+    """`x symbol y` for numbers, arrays, strings and containers."""
+    x, y = low.settled(x), low.settled(y)
+    if isinstance(x, Choice):
+        return low.spread(x, lambda one: binary(low, symbol, fold, one, y, node))
+    if isinstance(y, Choice):
+        return low.spread(y, lambda one: binary(low, symbol, fold, x, one, node))
+    if isinstance(x, Const) and isinstance(y, Const):
+        folded = folds(fold, x.value, y.value)
+        if folded is not None:
+            return folded
+    if isinstance(x, Struct) and isinstance(y, Struct) and symbol == "+" and x.kind == y.kind in ("tuple", "list"):
+        return (tuple_of if x.kind == "tuple" else list_of)(x.items + y.items)
+    if symbol in ("==", "!="):
+        same = _equality(low, x, y, node)
+        if same is not None:
+            return negated(low, same) if symbol == "!=" else same
+    values = [low.value(numeric(low, thing, node), node) for thing in (x, y)]
+    return Leaf(low.attempt(lambda: operators.binary(low.b, symbol, values[0], values[1]), node))
+
+
+def numeric(low: Lowering, thing: Abstract, node: Any) -> Abstract:
+    """A thing as a number or array, where NumPy would make one of it."""
+    if isinstance(thing, (Leaf, Const)) and thing is not NONE:
+        return thing
+    raise low.error(TypeMismatch, f"a number or array is needed here, not {describe(thing)}", node)
+
+
+def folds(function: Callable[..., Any], *values: Any) -> Const | None:
+    """The result on constants, if there is one and it is a constant too."""
+    try:
+        result = function(*values)
+    except Exception:  # noqa: BLE001 (what Python raises here it raises when the example runs)
+        return None
+    if isinstance(result, (bool, int, float, complex, str)) and not isinstance(result, np.generic):
+        if isinstance(result, int) and not -(2**63) <= result < 2**63:
+            return None
+        return Const(result)
+    return None
+
+
+def _equality(low: Lowering, x: Abstract, y: Abstract, node: Any) -> Abstract | None:
+    """`==` of things that are not both numbers; None where the operator of numbers decides."""
+    if isinstance(x, (Leaf, Const)) and isinstance(y, (Leaf, Const)) and NONE.value not in _consts(x, y):
+        texts = [_is_text(x), _is_text(y)]
+        if texts[0] != texts[1]:
+            return Const(False)
+        if all(texts):
+            return Leaf(low.b.emit("eq", low.value(x), low.value(y)))
+        return None
+    if isinstance(x, Struct) and isinstance(y, Struct) and x.kind in ("tuple", "list") and x.kind == y.kind:
+        if len(x.items) != len(y.items):
+            return Const(False)
+        result: Abstract = Const(True)
+        for a, b in zip(x.items, y.items):
+            result = both(low, result, binary(low, "==", operator.eq, a, b, node))
+        return result
+    if isinstance(x, Static) and isinstance(y, Static):
+        return Const(x.value == y.value)
+    for one, other in ((x, y), (y, x)):
+        if isinstance(one, Const) and one.value is None:
+            return identity(low, other, one).value
+    raise low.error(UnsupportedType, f"{describe(x)} and {describe(y)} cannot be compared in lanes", node)
+
+
+def _consts(*things: Abstract) -> list[Any]:
+    return [t.value for t in things if isinstance(t, Const)]
+
+
+def _is_text(thing: Abstract) -> bool:
+    return isinstance(thing, Const) and isinstance(thing.value, str) or isinstance(thing, Leaf) and thing.type.text
+
+
+def both(low: Lowering, x: Abstract, y: Abstract) -> Abstract:
+    """`x and y` of truth values, without a branch."""
+    for one, other in ((x, y), (y, x)):
+        if isinstance(one, Const):
+            return other if one.value else one
+    return Leaf(low.b.emit("logical_and", low.value(x), low.value(y)))
+
+
+def negated(low: Lowering, thing: Abstract) -> Abstract:
+    if isinstance(thing, Const):
+        return Const(not thing.value)
+    return Leaf(low.attempt(lambda: operators.unary(low.b, "not", low.value(thing))))
+
+
+# ---------------------------------------------------------------------------------------------- truth
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A truth value (a constant or a bool leaf) and what holds where it is true and where it is false."""
+
+    value: Abstract
+    yes: Facts = NO_FACTS
+    no: Facts = NO_FACTS
+
+    def negated(self, low: Lowering) -> Condition:
+        return Condition(negated(low, self.value), self.no, self.yes)
+
+
+def truth(low: Lowering, thing: Abstract, node: Any) -> Condition:
+    """bool(thing)."""
+    thing = low.settled(thing)
+    if isinstance(thing, Const):
+        return Condition(Const(bool(thing.value)))
+    if isinstance(thing, Leaf):
+        if thing.type.text:
+            empty = low.converter.number(Const(""), thing.type)
+            return Condition(Leaf(low.b.emit("ne", thing.value, empty)))
+        return Condition(Leaf(low.attempt(lambda: operators.truth(low.b, thing.value), node)))
+    if isinstance(thing, Struct):
+        return Condition(Const(len(thing.items) > 0 or thing.kind == "dataclass"))
+    if isinstance(thing, Run):
+        length = low.b.insert("length", [thing.value], [INT]).result
+        return Condition(Leaf(low.b.emit("gt", length, low.b.const(0))))
+    if isinstance(thing, Node):
+        classes = [cls for cls, _ in low.sp.layouts[thing.table].classes]
+        if any(hasattr(cls, "__bool__") or hasattr(cls, "__len__") for cls in classes):
+            raise low.error(UnsupportedType, "truth of an object with __bool__ or __len__ cannot run in lanes", node)
+        return identity(low, thing, NONE).negated(low)
+    if isinstance(thing, Choice):
+        return Condition(low.spread(thing, lambda one: Leaf(low.value(truth(low, one, node).value))))
+    return Condition(Const(True))
+
+
+def contains(low: Lowering, x: Abstract, container: Abstract, node: Any) -> Abstract:
+    if isinstance(container, Struct) and container.kind == "dict":
+        if isinstance(x, Const):
+            return Const(x.value in container.names)
+    elif isinstance(container, Struct) and container.kind in ("tuple", "list"):
+        result: Abstract = Const(False)
+        for item in container.items:
+            same = binary(low, "==", operator.eq, x, item, node)
+            result = negated(low, both(low, negated(low, result), negated(low, same)))
+        return result
+    raise low.error(UnsupportedType, f"'in' {describe(container)} cannot run in lanes", node)
+
+
+def identity(low: Lowering, x: Abstract, y: Abstract, node: Any = None) -> Condition:
+    """`x is y`, where one of them is None, or both are known now."""
+    if isinstance(x, Const) and x.value is None:
+        x, y = y, x
+    x = low.settled(x)
+    if isinstance(y, Const) and y.value is None:
+        return _is_none(low, x)
+    if isinstance(x, Node) and isinstance(y, Node) and x.table == y.table:
+        return Condition(Leaf(low.b.insert("same", [x.value, y.value], [BOOL]).result))
+    if isinstance(x, Static) and isinstance(y, Static):
+        return Condition(Const(x.value is y.value))
+    if isinstance(y, Const) and isinstance(y.value, bool):
+        if isinstance(x, Const):
+            return Condition(Const(x.value is y.value))
+        if isinstance(x, Leaf) and x.type == BOOL:
+            return Condition(binary(low, "==", operator.eq, x, y, node))
+    raise low.error(UnsupportedSyntax, f"'is' between {describe(x)} and {describe(y)} cannot run in lanes", node,
+                    "compare with ==; 'is' is for None.")
+
+
+def _is_none(low: Lowering, x: Abstract) -> Condition:
+    if isinstance(x, Const):
+        return Condition(Const(x.value is None))
+    if isinstance(x, Node):
+        if low.is_nonnull(x):
+            return Condition(Const(False))
+        test = low.b.insert("isnull", [x.value], [BOOL]).result
+        return Condition(Leaf(test), NO_FACTS, Facts(frozenset({x.value})))
+    if isinstance(x, Choice):
+        left = low.possible(x)
+        none = frozenset(k for k in left if isinstance(x.alternatives[k], Const) and x.alternatives[k] is not None
+                         and x.alternatives[k].value is None)  # type: ignore[attr-defined]
+        if any(isinstance(x.alternatives[k], Node) and x.alternatives[k].nullable for k in left):  # type: ignore[attr-defined]
+            return Condition(low.spread(x, lambda one: Leaf(low.value(_is_none(low, one).value))))
+        return tag_test(low, x.tag, left, none)
+    return Condition(Const(False))
+
+
+def tag_test(low: Lowering, tag: Value, left: frozenset[int], wanted: frozenset[int]) -> Condition:
+    """Whether a tag, which may be any of `left`, is one of `wanted`."""
+    wanted &= left
+    if not wanted or wanted == left:
+        return Condition(Const(bool(wanted)))
+    few, flip = (wanted, False) if len(wanted) <= len(left) - len(wanted) else (left - wanted, True)
+    test: Value | None = None
+    for k in sorted(few):
+        one = low.b.emit("eq", tag, low.converter.constant(k, tag.type))
+        test = one if test is None else low.b.emit("logical_or", test, one)
+    assert test is not None
+    if flip:
+        test = low.b.emit("logical_not", test)
+    return Condition(Leaf(test), Facts(tags={tag: wanted}), Facts(tags={tag: left - wanted}))
