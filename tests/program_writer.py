@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from expression_writer import ExpressionWriter, Pick, Scope, copied, scope_of
+from expression_writer import CALLS, ExpressionWriter, Pick, Scope, copied, scope_of
 
 HEAD = '''import math
 
@@ -57,7 +57,12 @@ class Writer(ExpressionWriter):
         )
         kinds = ("float", "int", "vec", "seq")[: 3 + self.pick(2)]
         self.returns = lambda s: "return " + ", ".join(self.value(s, kind) for kind in kinds)
-        self._function("main(w, x, n, v, xs, tree, wide)", scope, 3 + self.pick(4))
+        opening = []
+        for helper in self.helpers:
+            if helper in CALLS:
+                opening.append(f"{helper}_0 = {self._called(helper, scope)}")
+                scope["float"].append(f"{helper}_0")
+        self._function("main(w, x, n, v, xs, tree, wide)", scope, 3 + self.pick(4), tuple(opening))
         return "\n".join(self.lines) + "\n"
 
     def _function(self, head: str, scope: Scope, statements: int, opening: tuple[str, ...] = ()) -> None:

@@ -141,7 +141,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_random_programs(folder: Path, full: bool) -> None:
-    @settings(max_examples=budget(full, 120))
+    @settings(max_examples=budget(full, 200))
     @given(text=programs(), target=st.sampled_from(TARGETS), seed=st.integers(0, 1000))
     def run(text: str, target: str, seed: int) -> None:
         note(f"target {target}, seed {seed}\n{text}")
@@ -153,7 +153,7 @@ def test_random_programs(folder: Path, full: bool) -> None:
 
 
 def test_random_programs_that_may_raise(folder: Path, full: bool) -> None:
-    @settings(max_examples=budget(full, 60))
+    @settings(max_examples=budget(full, 100))
     @given(text=programs(raising=True), target=st.sampled_from(TARGETS), seed=st.integers(0, 1000))
     def run(text: str, target: str, seed: int) -> None:
         note(f"target {target}, seed {seed}\n{text}")

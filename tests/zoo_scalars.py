@@ -221,7 +221,7 @@ def overflows_the_exponential(x):
 
 @zoo.add(integers(0, 4, 2, first=((1, 1), (2, 1), (1, 0))), raises=True)
 def divides_for_nothing(a, b):
-    unused = a // (b * 2 % 5)  # noqa: F841
+    unused = 5 // (b * 2 % 5)  # noqa: F841
     return a + 1
 
 

@@ -7,6 +7,7 @@ The invariant: an attribute that Python would not find raises AttributeError for
 from __future__ import annotations
 
 import inspect
+import types
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,6 @@ from spmd.frontend.values import (
 from spmd.ir.core import Value
 from spmd.ir.types import Num, Ref
 
-
 RECORD_METHODS = frozenset({"_replace", "_asdict"})
 
 
@@ -50,12 +50,20 @@ def _attribute(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract
     if isinstance(thing, Struct):
         return _of_struct(low, thing, name, node)
     if isinstance(thing, Leaf):
-        return _of_array(low, thing, name)
+        return _of_array(low, thing, name, node)
     if isinstance(thing, Const) and thing.value is None:
         end_in_error(low, (AttributeError, (f"'NoneType' object has no attribute '{name}'",)))
     if isinstance(thing, (Run, Const)):
-        return Method(thing, name)
+        return _method_of(low, thing, class_of(thing), name, node)
     raise low.error(UnsupportedAttribute, f"{describe(thing)} has no attribute '{name}'", node)
+
+
+def _method_of(low: Lowering, thing: Abstract, cls: type, name: str, node: Any) -> Method:
+    """A method of a builtin kind of value. Where Python has none, something else stands where an object is needed."""
+    if not hasattr(cls, name):
+        raise low.error(StructureError, f"'{cls.__name__}' object has no attribute '{name}'", node,
+                        f"it is read of {describe(thing)}; isinstance tells kinds apart.")
+    return Method(thing, name)
 
 
 def _of_static(low: Lowering, thing: Static, name: str, node: Any) -> Abstract:
@@ -63,9 +71,13 @@ def _of_static(low: Lowering, thing: Static, name: str, node: Any) -> Abstract:
     if value is MISSING:
         raise low.error(UnsupportedAttribute, f"{describe(thing)} has no attribute '{name}'", node)
     found = static(value)
-    if found is None:
-        found = low.sp.globals.captured_attribute(thing.value, name)
-    return found
+    if found is not None:
+        low.sp.globals.note_attribute(thing.value, name)
+        return found
+    if not isinstance(thing.value, (type, types.ModuleType)):
+        raise low.error(UnsupportedAttribute, f"attribute '{name}' of {describe(thing)} cannot be captured", node,
+                        "pass it as an argument.")
+    return low.sp.globals.captured_attribute(thing.value, name)
 
 
 def _of_struct(low: Lowering, thing: Struct, name: str, node: Any) -> Abstract:
@@ -76,11 +88,13 @@ def _of_struct(low: Lowering, thing: Struct, name: str, node: Any) -> Abstract:
         if thing.kind == "namedtuple" and name in RECORD_METHODS:
             return Method(thing, name)
         return class_attribute(low, thing, thing.cls, name, node)
-    return Method(thing, name)
+    return _method_of(low, thing, thing.cls, name, node)
 
 
-def _of_array(low: Lowering, thing: Leaf, name: str) -> Abstract:
+def _of_array(low: Lowering, thing: Leaf, name: str, node: Any) -> Abstract:
     type_ = thing.type
+    if type_.python or type_.text:
+        return _method_of(low, thing, class_of(thing), name, node)
     if name == "shape":
         return tuple_of(tuple(dimension(low, thing, k) for k in range(type_.rank)))
     if name == "ndim":
@@ -93,7 +107,7 @@ def _of_array(low: Lowering, thing: Leaf, name: str) -> Abstract:
         if type_.rank < 2:
             return thing
         return Leaf(low.b.emit("transpose", thing.value, perm=tuple(range(type_.rank))[::-1]))
-    return Method(thing, name)
+    return _method_of(low, thing, class_of(thing), name, node)
 
 
 def dimension(low: Lowering, thing: Leaf, axis: int) -> Abstract:
@@ -227,6 +241,7 @@ def _of_each_class(
 def class_attribute(low: Lowering, owner: Abstract, cls: type, name: str, node: Any) -> Abstract:
     """What a class says of `name`: a method bound to its owner, a property's value, or a constant."""
     value = inspect.getattr_static(cls, name, MISSING)
+    low.sp.globals.note_attribute(cls, name)
     if isinstance(value, property):
         from spmd.frontend.calls import call_python
 
@@ -238,8 +253,6 @@ def class_attribute(low: Lowering, owner: Abstract, cls: type, name: str, node: 
     if inspect.isfunction(value):
         return Method(owner, name, value)
     if value is MISSING:
-        return Method(owner, name)
+        raise low.error(StructureError, f"'{cls.__name__}' object has no attribute '{name}'", node)
     found = static(value)
-    if found is None:
-        raise low.error(UnsupportedAttribute, f"class attribute '{name}' of {cls.__name__} is not a constant", node)
-    return found
+    return found if found is not None else low.sp.globals.captured_attribute(cls, name)

@@ -6,14 +6,24 @@ give the thing itself and the difference could be seen.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from spmd.errors import TypeMismatch, UnsupportedFunction
+import gast
+
+from spmd.errors import TypeMismatch, UnsupportedFunction, UnsupportedSyntax
 from spmd.frontend.attributes import dimension
-from spmd.frontend.iterables import make_enumerate, make_range, make_reversed, make_zip
+from spmd.frontend.expressions import expression
+from spmd.frontend.iterables import iterable, make_enumerate, make_range, make_reversed, make_zip
+from spmd.frontend.library import call_numpy
 from spmd.frontend.lowering import Lowering
-from spmd.frontend.values import Abstract, Const, Iterable, Leaf, Run, Struct, describe, list_of, tuple_of
-from spmd.ir.types import INT
+from spmd.frontend.operations import both, negated, truth
+from spmd.frontend.runs import as_column, demand_empty, extremum
+from spmd.frontend.values import UNBOUND, Abstract, Const, Iterable, Leaf, Run, Struct, describe, list_of, tuple_of
+from spmd.ir.core import Op
+from spmd.ir.types import INT, Num
+from spmd.ops.numpy_elementwise import as_bool
+from spmd.ops.table import NUMPY, PRIMITIVES, may_raise
 
 
 def _len(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
@@ -41,14 +51,94 @@ def _sequence(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], 
     make = list_of if kind == "list" else tuple_of
     if not args:
         return make(())
+    if len(args) > 1 or kwargs:
+        raise low.error(TypeMismatch, f"{kind}() takes one argument", node)
     thing = low.settled(args[0])
-    if isinstance(thing, Struct) and thing.kind in ("tuple", "list", "namedtuple"):
-        return make(thing.items)
     if isinstance(thing, Run):
         return Run(thing.value, thing.item, thing.fields, kind)
-    if isinstance(thing, Iterable) and thing.items is not None:
-        return make(thing.items)
-    raise low.error(UnsupportedFunction, f"{kind}() of {describe(thing)} cannot run in lanes", node)
+    things = iterable(low, thing, node)
+    if things.items is not None:
+        return make(things.items)
+    if things.rebuild is None:
+        raise low.error(UnsupportedFunction, f"{kind}() of {describe(thing)} cannot run in lanes", node)
+    from spmd.frontend.comprehensions import mapped
+
+    made = mapped(low, things, {}, lambda inner, item: item, ("items", kind), kind)
+    return Run(made.value, made.item, made.fields, kind)
+
+
+def _any_all(
+    low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any, conjunction: bool
+) -> Abstract:
+    """any(x) and all(x) of what has been computed."""
+    name = "all" if conjunction else "any"
+    if len(args) != 1 or kwargs:
+        raise low.error(TypeMismatch, f"{name}() takes exactly one argument", node)
+    thing = low.settled(args[0])
+    if isinstance(thing, Struct):
+        things = iterable(low, thing, node)
+        result: Abstract = Const(conjunction)
+        for item in things.items or ():
+            test = truth(low, item, node).value
+            joined = both(low, result, test) if conjunction else negated(
+                low, both(low, negated(low, result), negated(low, test)))
+            result = joined
+        return result
+    if isinstance(thing, Run) and thing.item is UNBOUND:
+        demand_empty(low, thing)
+        return Const(conjunction)
+    column = as_column(low, thing, node) if isinstance(thing, Run) else low.value(thing, node)
+    if not isinstance(column.type, Num) or column.type.rank != 1 or column.type.text:
+        raise low.error(UnsupportedFunction, f"{name}() of {describe(thing)} cannot run in lanes", node,
+                        "it needs a list or an array of numbers or truth values.")
+    tests = low.attempt(lambda: as_bool(low.b, column), node)
+    found = low.b.emit(name, tests, axes=(0,), keepdims=False)
+    return Leaf(low.b.emit("cast", found, dtype="bool", python=True))
+
+
+def _extremum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any, function: Any) -> Abstract:
+    """max() and min(): of a list or array here, of separate numbers by their own rule."""
+    if len(args) == 1 and not kwargs:
+        thing = low.settled(args[0])
+        if isinstance(thing, Run) or isinstance(thing, Leaf) and thing.type.rank:
+            return extremum(low, thing, function.__name__, node)
+    return call_numpy(low, function, NUMPY[function], args, kwargs, node)
+
+
+def over_generator(low: Lowering, function: Any, node: Any) -> Abstract:
+    """A function of a generator: where all items are needed, or where computing one can have no other effect, that is
+    the function of a list."""
+    from spmd.frontend.comprehensions import comprehension
+
+    rule = BUILTINS.get(function) if function in (max, min, list, tuple, any, all) else None
+    if function is not sum and rule is None or len(node.args) != 1 and function is not sum:
+        raise low.error(UnsupportedSyntax, "a generator cannot run in lanes here", node.args[0],
+                        "write a list: [... for ...].")
+    start = len(low.b.block.ops)
+    args = [comprehension(low, a) if isinstance(a, gast.GeneratorExp) else expression(low, a) for a in node.args]
+    kwargs = {k.arg: expression(low, k.value) for k in node.keywords}
+    if function in (any, all) and not _harmless(low, low.b.block.ops[start:]):
+        raise low.error(UnsupportedSyntax, f"{function.__name__}() of a generator whose items may raise cannot run in lanes",
+                        node.args[0], "write a list, which computes all items: [... for ...].")
+    low.locate(node)
+    if rule is not None:
+        return rule(low, args, kwargs, node)
+    return call_numpy(low, function, NUMPY[function], args, kwargs, node)
+
+
+def _harmless(low: Lowering, ops: list[Op]) -> bool:
+    """Whether ops neither raise nor run on: computing them for nothing cannot be observed."""
+    for op in ops:
+        inner = [o for block in op.blocks for o in block.walk()]
+        if op.name == "map":
+            callee = low.sp.module.functions.get(op.attrs["function"])
+            if callee is None or not _harmless(low, [o for o in callee.body.ops if not o.terminator]):
+                return False
+        elif op.name in ("call", "loop", "guard", "raise", "nonnull", "item") or op.name in PRIMITIVES and may_raise(op):
+            return False
+        elif not _harmless(low, [o for o in inner if o.name not in ("yield", "return")]):
+            return False
+    return True
 
 
 def _range(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
@@ -57,12 +147,20 @@ def _range(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], nod
     return make_range(low, args, node)
 
 
+def _once(things: Iterable) -> Iterable:
+    return replace(things, once=True)
+
+
 BUILTINS: dict[Any, Any] = {
     len: _len,
     range: _range,
-    enumerate: lambda low, args, kwargs, node: make_enumerate(low, args, node, kwargs.get("start", Const(0))),
-    zip: lambda low, args, kwargs, node: make_zip(low, args, node),
-    reversed: lambda low, args, kwargs, node: make_reversed(low, args, node),
+    enumerate: lambda low, args, kwargs, node: _once(make_enumerate(low, args, node, kwargs.get("start"))),
+    zip: lambda low, args, kwargs, node: _once(make_zip(low, args, node)),
+    reversed: lambda low, args, kwargs, node: _once(make_reversed(low, args, node)),
+    any: lambda low, args, kwargs, node: _any_all(low, args, kwargs, node, False),
+    all: lambda low, args, kwargs, node: _any_all(low, args, kwargs, node, True),
+    max: lambda low, args, kwargs, node: _extremum(low, args, kwargs, node, max),
+    min: lambda low, args, kwargs, node: _extremum(low, args, kwargs, node, min),
     tuple: lambda low, args, kwargs, node: _sequence(low, args, kwargs, node, "tuple"),
     list: lambda low, args, kwargs, node: _sequence(low, args, kwargs, node, "list"),
     dict: lambda low, args, kwargs, node: Struct("dict", dict, tuple(kwargs), tuple(kwargs.values())),

@@ -13,14 +13,14 @@ from typing import Any
 import gast
 
 from spmd.errors import TypeMismatch, UnsupportedFunction, UnsupportedType
-from spmd.frontend.builtin_calls import BUILTINS
+from spmd.frontend.builtin_calls import BUILTINS, over_generator
 from spmd.frontend.classes import construct, isinstance_test, known
 from spmd.frontend.expressions import expression
 from spmd.frontend.library import CONSTANT, call_numpy, call_of_constants
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.methods import call_method
 from spmd.frontend.read import Definition, read
-from spmd.frontend.values import Abstract, Method, Static, Struct, describe, tuple_of
+from spmd.frontend.values import Abstract, Method, Static, Struct, describe, holds_iterable, tuple_of
 from spmd.ops.table import NUMPY
 
 
@@ -31,6 +31,8 @@ def call(low: Lowering, node: Any) -> Abstract:
         found = isinstance_test(low, node)
         assert found is not None
         return found.value
+    if isinstance(callee, Static) and any(isinstance(a, gast.GeneratorExp) for a in node.args):
+        return over_generator(low, callee.value, node)
     args, kwargs = _arguments(low, node)
     low.locate(node)
     return low.spread(callee, lambda one: apply(low, one, args, kwargs, node))
@@ -91,7 +93,8 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
         return construct(low, value, args, kwargs, node)
     name = getattr(value, "__name__", repr(value))
     module = getattr(value, "__module__", None) or ""
-    raise low.error(UnsupportedFunction, f"'{module + '.' if module else ''}{name}' cannot run in lanes", node)
+    raise low.error(UnsupportedFunction, f"'{module + '.' if module else ''}{name}' cannot run in lanes", node,
+                    "write it with functions that can, or call it outside, on the batch.")
 
 
 def _hashable(value: Any) -> bool:
@@ -149,5 +152,9 @@ def bind_arguments(
             bound[name] = known(low, defaults[name], node)
     if spec.kwarg is not None:
         raise low.error(UnsupportedFunction, f"{title}() takes **{spec.kwarg.id}, which cannot run in lanes", node)
+    for name, thing in bound.items():
+        if holds_iterable(thing):
+            raise low.error(UnsupportedType, f"'{name}' of {title}() is a range or an iterator, which cannot be passed on",
+                            node, "pass a list, an array or the bounds.")
     order = [*names, *([spec.vararg.id] if spec.vararg else []), *only]
     return {name: bound[name] for name in order}

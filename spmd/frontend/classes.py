@@ -18,7 +18,7 @@ from spmd.frontend.lowering import Lowering
 from spmd.frontend.names import static
 from spmd.frontend.operations import Condition, identity, tag_test
 from spmd.frontend.scope import Facts
-from spmd.frontend.values import NONE, Abstract, Choice, Const, Leaf, Node, Run, Static, Struct, describe
+from spmd.frontend.values import NONE, Abstract, Choice, Const, Leaf, Node, Run, Static, Struct, class_of, describe
 
 
 def known(low: Lowering, value: Any, node: Any) -> Abstract:
@@ -124,28 +124,11 @@ def _node_instance(low: Lowering, thing: Node, classes: tuple[type, ...]) -> Con
 
 def _instance(low: Lowering, thing: Abstract, classes: tuple[type, ...]) -> bool | None:
     """The answer where it is known now; None where the row's class decides."""
-    if isinstance(thing, Const):
-        return isinstance(thing.value, classes)
-    if isinstance(thing, Leaf):
-        return issubclass(_class_of(thing), classes)
-    if isinstance(thing, Struct):
-        return issubclass(thing.cls, classes)
-    if isinstance(thing, Run):
-        return issubclass({"list": list, "tuple": tuple}.get(thing.kind, object), classes)
+    if isinstance(thing, (Const, Leaf, Struct, Run)):
+        return issubclass(class_of(thing), classes)
     if isinstance(thing, Node):
         layout = low.sp.layouts[thing.table]
         if not any(issubclass(cls, classes) for cls, _ in layout.classes) and not (thing.nullable and isinstance(None, classes)):
             return False
         return None
     return False
-
-
-def _class_of(thing: Leaf) -> type:
-    type_ = thing.type
-    if type_.rank:
-        return np.ndarray
-    if type_.text:
-        return str
-    if type_.python:
-        return {"int64": int, "float64": float, "bool": bool, "complex128": complex}[type_.dtype]
-    return np.dtype(type_.dtype).type

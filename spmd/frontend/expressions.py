@@ -42,7 +42,8 @@ def _name(low: Lowering, node: Any) -> Abstract:
             return _unbound(low, node, UNBOUND)
         thing = low.sp.globals.resolve(low.definition.function, node.id)
         if thing is None:
-            raise low.error(UnknownName, f"name '{node.id}' is not defined", node)
+            raise low.error(UnknownName, f"name '{node.id}' is not defined", node,
+                            "define it before the first call, or pass it as an argument.")
         return thing
     if thing is UNBOUND or isinstance(thing, Choice) and UNBOUND in thing.alternatives:
         return _unbound(low, node, thing)
@@ -109,7 +110,8 @@ def _tuple(low: Lowering, node: Any) -> Abstract:
 
 
 def _dict(low: Lowering, node: Any) -> Abstract:
-    names, items = [], []
+    names: list[Any] = []
+    items: list[Abstract] = []
     for key, value in zip(node.keys, node.values):
         name = expression(low, key) if key is not None else UNBOUND
         if not isinstance(name, Const) or not isinstance(name.value, (str, int)):
@@ -124,8 +126,10 @@ def _dict(low: Lowering, node: Any) -> Abstract:
 
 
 def _walrus(low: Lowering, node: Any) -> Abstract:
+    from spmd.frontend.statements import bind
+
     thing = expression(low, node.value)
-    low.scope.names[node.target.id] = thing
+    bind(low, node.target, thing)
     return thing
 
 
@@ -155,10 +159,14 @@ def _listcomp(low: Lowering, node: Any) -> Abstract:
     return comprehension(low, node)
 
 
+def _generator(low: Lowering, node: Any) -> Abstract:
+    raise low.error(UnsupportedSyntax, "a generator cannot run in lanes here", node, "write a list: [... for ...].")
+
+
 RULES: dict[type, Callable[[Lowering, Any], Abstract]] = {
     gast.Constant: _constant, gast.Name: _name, gast.BinOp: _binop, gast.UnaryOp: _unaryop,
     gast.BoolOp: boolop, gast.Compare: lambda low, node: comparisons(low, node).value, gast.IfExp: ifexp,
     gast.Tuple: _tuple, gast.List: _tuple, gast.Dict: _dict, gast.NamedExpr: _walrus, gast.Call: _call,
-    gast.Attribute: _attribute, gast.Subscript: _subscript, gast.ListComp: _listcomp, gast.GeneratorExp: _listcomp,
+    gast.Attribute: _attribute, gast.Subscript: _subscript, gast.ListComp: _listcomp, gast.GeneratorExp: _generator,
 }
 

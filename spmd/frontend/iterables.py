@@ -135,9 +135,9 @@ def _range(low: Lowering, start: Abstract, step: Abstract, count: Abstract) -> I
     return Iterable(count, number, sources, (lambda values: number(values[0])) if known else None)
 
 
-def make_enumerate(low: Lowering, args: list[Abstract], node: Any, start: Abstract = Const(0)) -> Iterable:
+def make_enumerate(low: Lowering, args: list[Abstract], node: Any, start: Abstract | None = None) -> Iterable:
     inner = iterable(low, args[0], node)
-    begin = args[1] if len(args) > 1 else start
+    begin = args[1] if len(args) > 1 else start if start is not None else Const(0)
     if inner.items is not None and isinstance(begin, Const):
         return fixed(tuple(tuple_of((Const(begin.value + k), x)) for k, x in enumerate(inner.items)))
     numbers = _range(low, begin, Const(1), inner.count)

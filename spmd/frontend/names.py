@@ -8,6 +8,7 @@ every guard holds. How a captured value is packed is not known here: `capture` i
 from __future__ import annotations
 
 import builtins
+import inspect
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,18 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from spmd.frontend.values import Abstract, Const, Static
+from spmd.frontend.values import UNBOUND, Abstract, Const, Static
 
 BAKED = (type(None), bool, int, float, complex, str, type(Ellipsis))
+LIBRARIES = frozenset({"numpy", "math", "cmath", "builtins", "scipy", "spmd", "batching"})
+
 
 class Missing:
     """Stands for a name that is not bound."""
 
+
 MISSING = Missing()
+
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Where a captured name lives: a module's globals, or a closure cell of a function."""
+    """Where a captured name lives: a module's globals, a closure cell of a function, or attributes of an object."""
 
     namespace: Any
     name: str
@@ -37,8 +42,11 @@ class Source:
                 return self.namespace.cell_contents
             except ValueError:
                 return MISSING
+        if isinstance(self.namespace, (type, types.ModuleType)):
+            return inspect.getattr_static(self.namespace, self.name, MISSING)
         found = self.namespace.get(self.name, MISSING)
         return getattr(builtins, self.name, MISSING) if found is MISSING else found
+
 
 @dataclass(frozen=True, eq=False)
 class Guard:
@@ -53,6 +61,7 @@ class Guard:
             return type(now) is type(self.value) and (now == self.value or now != now and self.value != self.value)
         return now is self.value
 
+
 @dataclass(eq=False)
 class NodeLayout:
     """How a table of nodes is read: for each field its structure around placeholder leaves and its first leaf's
@@ -62,6 +71,7 @@ class NodeLayout:
     classes: tuple[tuple[type, tuple[Any, ...]], ...]
     fields: dict[Any, tuple[Abstract, int]]
     tag: int | None
+
 
 @dataclass(eq=False)
 class Globals:
@@ -91,11 +101,25 @@ class Globals:
 
     def captured_attribute(self, owner: Any, name: str) -> Abstract:
         """An array or container that is an attribute of a module or class."""
-        source = Source(vars(owner), name)
         key = (id(owner), name)
         if key not in self.known:
-            self.known[key] = self.capture(source, getattr(owner, name))
+            self.known[key] = self.capture(Source(owner, name), getattr(owner, name))
         return self.known[key]
+
+    def note_attribute(self, owner: Any, name: str) -> None:
+        """An attribute of a module or class was baked in. Those of libraries are taken to stay as they are."""
+        if isinstance(owner, (type, types.ModuleType)) and _root(owner) not in LIBRARIES:
+            key = (id(owner), "guard " + name)
+            if key not in self.known:
+                source = Source(owner, name)
+                self.guards.append(Guard(source, source.read()))
+                self.known[key] = UNBOUND
+
+
+def _root(owner: Any) -> str:
+    """The outermost package that a module or class is of."""
+    name = owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__
+    return str(name).split(".")[0]
 
 
 def source_of_name(function: Any, name: str) -> Source:
@@ -103,6 +127,7 @@ def source_of_name(function: Any, name: str) -> Source:
     if name in free and function.__closure__ is not None:
         return Source(function.__closure__[free.index(name)], name)
     return Source(function.__globals__, name)
+
 
 def static(value: Any) -> Abstract | None:
     """The value as something known now, or None if it must be captured."""
@@ -120,9 +145,11 @@ def static(value: Any) -> Abstract | None:
         return Static(value)
     return None
 
+
 def attribute_of(value: Any, name: str) -> Any:
     """A static object's attribute, MISSING where it has none."""
     return getattr(value, name, MISSING)
+
 
 def _callees(function: Any) -> Iterator[Any]:
     seen = function.__code__
@@ -136,6 +163,7 @@ def _callees(function: Any) -> Iterator[Any]:
                 yield value
             elif name == function.__name__:  # a method that calls its own name
                 yield function
+
 
 def is_recursive(function: Any) -> bool:
     """Whether a function may call itself, through the functions that it and they name."""

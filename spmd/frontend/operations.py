@@ -191,6 +191,8 @@ def contains(low: Lowering, x: Abstract, container: Abstract, node: Any) -> Abst
     if isinstance(container, Struct) and container.kind == "dict":
         if isinstance(x, Const):
             return Const(x.value in container.names)
+        if isinstance(x, Leaf) and not x.type.rank:
+            return contains(low, x, tuple_of(tuple(Const(n) for n in container.names)), node)
     elif isinstance(container, Struct) and container.kind in ("tuple", "list"):
         result: Abstract = Const(False)
         for item in container.items:

@@ -6,6 +6,7 @@ NumPy raises for an empty list.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +14,12 @@ import numpy as np
 
 from spmd.errors import UnsupportedType
 from spmd.frontend.lowering import Dead, Lowering
-from spmd.frontend.operations import guard
+from spmd.frontend.operations import end_in_error, guard
 from spmd.frontend.values import UNBOUND, Abstract, Const, Leaf, Run, describe
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num
+from spmd.ops import operators
+from spmd.ops.numpy_elementwise import select
 
 Rule = Callable[[Lowering, list[Abstract], dict[str, Abstract], Any], Abstract]
 
@@ -24,13 +27,20 @@ Rule = Callable[[Lowering, list[Abstract], dict[str, Abstract], Any], Abstract]
 def as_column(low: Lowering, run: Run, node: Any) -> Value:
     """The items of a list as rows of one array."""
     if run.item is UNBOUND:
-        raise Dead
+        demand_empty(low, run)
+        return low.converter.zero(Num("float64", (None,)))
     if not isinstance(run.item, Leaf) or not run.item.type.static or run.item.type.text:
         raise low.error(UnsupportedType, f"a list of {describe(run.item)} cannot become an array in lanes", node,
                         "its items must be numbers, or arrays of one shape.")
     item = run.item.type
     type_ = Num(item.dtype, (None, *item.shape))
     return low.b.insert("column", [run.value], [type_], {"table": run.table, "field": run.fields[0]}).result
+
+
+def demand_empty(low: Lowering, run: Run) -> None:
+    """A list whose items are of no known kind is empty, or not known yet: then this path does not go on for now."""
+    if run.table.startswith("@") and not low.sp.empty_list():
+        raise Dead
 
 
 def _demand_some(low: Lowering, run: Run, text: str) -> None:
@@ -42,18 +52,29 @@ def _stack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], nod
     run = args[0]
     assert isinstance(run, Run)
     axis = args[1] if len(args) > 1 else kwargs.get("axis", Const(0))
-    _demand_some(low, run, "need at least one array to stack")
-    column = as_column(low, run, node)
+    column = _some_rows(low, run, node, "need at least one array to stack")
     type_ = column.type
     assert isinstance(type_, Num)
     if not isinstance(axis, Const) or not isinstance(axis.value, int) or not -type_.rank <= axis.value < type_.rank:
         raise low.error(UnsupportedType, "the axis to stack along must be a constant in range", node)
-    at = axis.value % type_.rank
-    if at:
-        perm = [*range(1, type_.rank)]
-        perm.insert(at, 0)
-        column = low.b.emit("transpose", column, perm=tuple(perm))
-    return Leaf(column)
+    return Leaf(_moved(low, column, axis.value % type_.rank))
+
+
+def _moved(low: Lowering, column: Value, axis: int) -> Value:
+    """The array with its first axis at `axis`."""
+    if not axis:
+        return column
+    perm = [*range(1, column.type.rank)]  # type: ignore[union-attr]
+    perm.insert(axis, 0)
+    return low.b.emit("transpose", column, perm=tuple(perm))
+
+
+def _some_rows(low: Lowering, run: Run, node: Any, text: str) -> Value:
+    """The rows of a list that must not be empty."""
+    _demand_some(low, run, text)
+    if run.item is UNBOUND:
+        raise Dead
+    return as_column(low, run, node)
 
 
 def _array(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
@@ -68,38 +89,46 @@ def _vstack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], no
     run = args[0]
     if isinstance(run, Run) and isinstance(run.item, Leaf) and run.item.type.rank == 1:
         return _stack(low, args[:1], {}, node)
-    return _concatenate(low, args, kwargs, node)
+    return _concatenate(low, args[:1], {}, node)
+
+
+def _hstack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
+    run = args[0]
+    if isinstance(run, Run) and isinstance(run.item, Leaf) and run.item.type.rank == 0:
+        return Leaf(_some_rows(low, run, node, "need at least one array to concatenate"))
+    one = isinstance(run, Run) and isinstance(run.item, Leaf) and run.item.type.rank == 1
+    return _concatenate(low, args[:1], {"axis": Const(0 if one else 1)}, node)
 
 
 def _concatenate(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
     run = args[0]
     assert isinstance(run, Run)
-    axis = args[1] if len(args) > 1 else kwargs.get("axis", Const(0))
-    if not isinstance(axis, Const) or axis.value != 0:
-        raise low.error(UnsupportedType, "a list can be concatenated along axis 0 only", node)
-    _demand_some(low, run, "need at least one array to concatenate")
-    column = as_column(low, run, node)
+    given = args[1] if len(args) > 1 else kwargs.get("axis", Const(0))
+    column = _some_rows(low, run, node, "need at least one array to concatenate")
     type_ = column.type
     assert isinstance(type_, Num)
     if type_.rank < 2:
         raise low.error(UnsupportedType, "zero-dimensional arrays cannot be concatenated", node)
+    if not isinstance(given, Const) or not isinstance(given.value, int) or not -type_.rank < given.value < type_.rank - 1:
+        raise low.error(UnsupportedType, "the axis to concatenate along must be a constant in range", node)
+    axis = given.value % (type_.rank - 1)
     plain = Num("int64")
-    rows = low.b.emit("cast", low.b.emit("dim", column, axis=0), dtype="int64", python=False)
-    sizes = [low.b.emit("mul", rows, low.converter.constant(type_.shape[1], plain))]
-    sizes += [low.converter.constant(n, plain) for n in type_.shape[2:]]
+    count = low.b.emit("cast", low.b.emit("dim", column, axis=0), dtype="int64", python=False)
+    sizes = [low.converter.constant(n, plain) for n in type_.shape[1:]]
+    sizes[axis] = low.b.emit("mul", count, sizes[axis])
+    shape = tuple(None if k == axis else n for k, n in enumerate(type_.shape[1:]))
     dims = low.b.emit("stack", *sizes, axis=0)
-    return Leaf(low.b.emit("reshape_to", column, dims, shape=(None, *type_.shape[2:])))
+    return Leaf(low.b.emit("reshape_to", _moved(low, column, axis), dims, shape=shape))
 
 
 def _sum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
     """The builtin sum: along the list, starting from 0 or the start that is given."""
-    from spmd.ops import operators
-
     run = args[0]
     assert isinstance(run, Run)
     start = args[1] if len(args) > 1 else kwargs.get("start", Const(0))
-    if run.item is UNBOUND:  # no item is known (yet): as of an empty list
-        return Leaf(low.value(start))
+    if run.item is UNBOUND:
+        demand_empty(low, run)
+        return start
     column = as_column(low, run, node)
     total = low.attempt(lambda: low.b.emit("sum", column, axes=(0,), keepdims=False), node)
     assert isinstance(run.item, Leaf)
@@ -110,11 +139,50 @@ def _sum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node:
     return Leaf(low.attempt(lambda: operators.binary(low.b, "+", low.value(start), total), node))
 
 
+def extremum(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
+    """max() or min() of a list or an array of numbers: the first item, or the first of those that compare beyond it.
+
+    A NaN is beyond nothing and nothing is beyond it, so it counts only where it comes first. The derivative is that of
+    the item chosen.
+    """
+    error = (ValueError, (f"{name}() iterable argument is empty" if sys.version_info >= (3, 12) else
+                          f"{name}() arg is an empty sequence",))
+    if isinstance(thing, Run):
+        if thing.item is UNBOUND:
+            end_in_error(low, error)
+        column, python = as_column(low, thing, node), isinstance(thing.item, Leaf) and thing.item.type.python
+    else:
+        assert isinstance(thing, Leaf)
+        column, python = thing.value, False
+    type_ = column.type
+    assert isinstance(type_, Num)
+    if type_.rank != 1:
+        raise low.error(UnsupportedType, f"{name}() of arrays compares them as a whole", node, f"use np.{name}.")
+    b = low.b
+    guard(low, b.emit("gt", b.emit("dim", column, axis=0), b.const(0)), error)
+    zero = low.converter.constant(0, Num("int64"))
+    place = low.attempt(lambda: _chosen(b, column, name), node)
+    if type_.floating:
+        first = b.emit("index", column, zero)
+        place = b.emit("where", b.emit("isnan", first), zero, place)
+    found = b.emit("index", column, place)
+    return Leaf(b.emit("cast", found, dtype=type_.dtype, python=True) if python else found)
+
+
+def _chosen(b: Any, column: Value, name: str) -> Value:
+    """Where the largest or smallest number stands first, NaN left out."""
+    if column.type.floating:  # type: ignore[union-attr]
+        missing = np.full((), -np.inf if name == "max" else np.inf, column.type.dtype)  # type: ignore[union-attr]
+        column = select(b, b.emit("isnan", column), b.const(missing[()]), column)
+    return b.emit(f"arg{name}", column, axes=(0,), keepdims=False)
+
+
 EXACT: dict[Any, Rule] = {
     np.stack: _stack,
     np.array: _array,
     np.asarray: _array,
     np.vstack: _vstack,
+    np.hstack: _hstack,
     np.concatenate: _concatenate,
     sum: _sum,
 }

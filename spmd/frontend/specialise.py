@@ -74,6 +74,8 @@ class Specialiser:
         self.stack: list[tuple[Spec, Span | None]] = []
         self.layouts = captures.layouts
         self.lowerings: list[Lowering] = []
+        self.empties: Spec | None = None
+        self.unknown_lists: set[Spec] = set()
         self._names: set[str] = set()
         self._checked: set[Definition] = set()
 
@@ -94,7 +96,7 @@ class Specialiser:
         """The result of calling a Python function; emits the call. Raises Dead if no result is known yet."""
         definition = read(function)
         self.check(definition)
-        if is_recursive(function):
+        if is_recursive(function) or any(spec.definition is definition for spec, _ in self.stack):
             args = {name: widen_numbers(low, thing) for name, thing in args.items()}
         spec = self.specialise(definition, ("function", function), args, low, span, self.lower_definition)
         return self.emit_call(low, spec, args)
@@ -185,13 +187,26 @@ class Specialiser:
                 spec.leans_on = {}
                 self._lower(spec)
                 own = spec.leans_on.get(spec, spec.result_key)
-                if own == spec.result_key and not spec.stale:
+                if own == spec.result_key and not spec.stale and not self._started(spec):
                     break
         finally:
             spec.running = False
             self.stack.pop()
+            if self.empties is spec:
+                self.empties = None
         running = {s for s, _ in self.stack}
         spec.leans_on = {s: key for s, key in spec.leans_on.items() if s in running}
+
+    def _started(self, spec: Spec) -> bool:
+        """Where no path ends but those over lists of results that are not known yet, these are taken as empty once:
+        `sum([f(c) for c in children])` is what a leaf ends with."""
+        outermost = not any(other is not spec for other in spec.leans_on)
+        if spec.result is not None or not outermost or self.empties is not None or not self.unknown_lists:
+            return False
+        self.empties = spec
+        for other in self.unknown_lists:
+            other.stale = True
+        return True
 
     def _lower(self, spec: Spec) -> None:
         leaves = [v for thing in spec.params.values() for v in thing.leaves()]
@@ -255,6 +270,11 @@ class Specialiser:
         block(low, low.definition.body)
         low.returns.append(Pending(low.b.block, low.scope, low.b.span, NONE))
         low.ended.add(low.b.block)
+
+    def empty_list(self) -> bool:
+        """Whether a list of results of which none is known may be taken as empty now."""
+        self.unknown_lists.add(self.stack[-1][0])
+        return self.empties is not None
 
     # ------------------------------------------------------------------------------------------ complaints
     def refusal_of(self, problem: Exception, low: Lowering, node: Any) -> SpmdError:

@@ -12,7 +12,7 @@ from typing import Any
 import gast
 import numpy as np
 
-from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedSyntax
+from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedSyntax, UnsupportedType
 from spmd.frontend.conditions import condition
 from spmd.frontend.expressions import expression
 from spmd.frontend.fence import refuse
@@ -25,12 +25,14 @@ from spmd.frontend.values import (
     Abstract,
     Choice,
     Const,
+    Iterable,
     Leaf,
     Node,
     Run,
     Static,
     Struct,
     describe,
+    holds_iterable,
     tuple_of,
 )
 from spmd.ir.types import INT
@@ -60,12 +62,20 @@ def _annassign(low: Lowering, s: Any) -> None:
 def bind(low: Lowering, target: Any, thing: Abstract) -> None:
     """Assignment to a name or a pattern of names."""
     if isinstance(target, gast.Name):
+        keepable(low, thing, target)
         low.scope.names[target.id] = thing
     elif isinstance(target, (gast.Tuple, gast.List)):
         low.locate(target)
         _unpack(low, target, thing)
     else:
         raise refuse(low.definition, target, low.sp.chain())
+
+
+def keepable(low: Lowering, thing: Abstract, node: Any) -> None:
+    """Refuses to name an iterator: running over it once would use it up."""
+    if isinstance(thing, Iterable) and thing.once or isinstance(thing, Struct) and holds_iterable(thing):
+        raise low.error(UnsupportedType, "an iterator cannot be kept in lanes", node,
+                        "run over it where it is made, or make a list of it.")
 
 
 def _unpack(low: Lowering, target: Any, thing: Abstract) -> None:
@@ -91,9 +101,10 @@ def _parts(low: Lowering, thing: Abstract, names: list[Any], node: Any) -> list[
 
     wanted = len(names)
     if isinstance(thing, Struct):
-        items = [Const(n) for n in thing.names] if thing.kind == "dict" else list(thing.items)
+        items: list[Abstract] = [Const(n) for n in thing.names] if thing.kind == "dict" else list(thing.items)
         if len(items) != wanted or thing.kind == "dataclass":
-            raise low.error(TypeMismatch, f"{describe(thing)} of {len(items)} cannot be unpacked into {wanted} names", node)
+            text = f"{describe(thing)} of {len(items)} cannot be unpacked into {wanted} names"
+            raise low.error(TypeMismatch, text, node)
         return items
     if isinstance(thing, Leaf) and thing.type.rank:
         size = thing.type.shape[0]
@@ -182,6 +193,8 @@ def end(low: Lowering, pending: list[Pending], result: Abstract | None = None) -
 def _return(low: Lowering, s: Any) -> None:
     thing = expression(low, s.value) if s.value is not None else NONE
     low.locate(s)
+    if holds_iterable(thing):
+        raise low.error(UnsupportedType, "a range or an iterator cannot be returned in lanes", s, "return a list.")
     end(low, low.returns, thing)
 
 

@@ -6,6 +6,7 @@ Python's text, and reads nothing.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -57,10 +58,12 @@ def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, 
 
     part = index[0]
     if thing.kind == "dict":
+        if isinstance(part, Leaf) and not several and not part.type.rank:
+            return _by_key(low, thing, part, node)
         item = thing.field(part.value) if isinstance(part, Const) and not several else None
         if item is None:
-            raise low.error(TypeMismatch, f"this dictionary has no key {describe_index(part)}; its keys are {list(thing.names)}",
-                            node)
+            text = f"this dictionary has no key {describe_index(part)}; its keys are {list(thing.names)}"
+            raise low.error(TypeMismatch, text, node)
         return item
     if thing.kind == "dataclass" or several:
         raise low.error(TypeMismatch, f"{describe(thing)} cannot be indexed so", node)
@@ -74,6 +77,21 @@ def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, 
             return thing.items[part.value]
         end_in_error(low, (IndexError, (f"{'list' if thing.kind == 'list' else 'tuple'} index out of range",)))
     return _chosen_item(low, thing, part, node)
+
+
+def _by_key(low: Lowering, thing: Struct, key: Leaf, node: Any, at: int = 0) -> Abstract:
+    """A dictionary's item by a key that is known when the program runs: the keys are tried in turn."""
+    from spmd.frontend.operations import binary, end_in_error
+
+    if at == len(thing.names):
+        end_in_error(low, (KeyError, ("a key that the dictionary does not have",)))
+    test = binary(low, "==", operator.eq, key, Const(thing.names[at]), node)
+    if isinstance(test, Const):
+        return thing.items[at] if test.value else _by_key(low, thing, key, node, at + 1)
+    arms = (lambda: thing.items[at], lambda: _by_key(low, thing, key, node, at + 1))
+    result = low.branch(low.value(test), arms, live=low.scope.names)
+    assert result is not None
+    return result
 
 
 def _chosen_item(low: Lowering, thing: Struct, part: Any, node: Any) -> Abstract:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from spmd.ir.core import Value
 from spmd.ir.types import Num, Ref, Seq
 
@@ -222,6 +224,7 @@ class Iterable(Abstract):
 
     `count` is a constant or a Python int leaf. `sources` feed a `map`: (operand or None for the count, each kind, type
     of the callee's parameter), from which `rebuild` makes the item inside the callee. A fixed structure has `items`.
+    `once`: Python's iterator is used up by running over it.
     """
 
     count: Abstract
@@ -229,7 +232,17 @@ class Iterable(Abstract):
     sources: tuple[tuple[Value | None, str, Any], ...] = ()
     rebuild: Callable[[list[Value]], Abstract] | None = None
     items: tuple[Abstract, ...] | None = None
-    reversible: bool = True
+    once: bool = False
+
+    def key(self) -> Any:
+        return ("iterable", id(self))
+
+
+def holds_iterable(thing: Abstract) -> bool:
+    """Whether a range or an iterator is in it: these belong to the function that made them."""
+    if isinstance(thing, Struct):
+        return any(map(holds_iterable, thing.items))
+    return isinstance(thing, Iterable)
 
 
 def is_number(thing: Abstract) -> bool:
@@ -237,6 +250,25 @@ def is_number(thing: Abstract) -> bool:
     if isinstance(thing, Const):
         return isinstance(thing.value, (bool, int, float, complex))
     return isinstance(thing, Leaf) and thing.type.rank == 0 and not thing.type.text
+
+
+def class_of(thing: Abstract) -> type:
+    """The class that Python's object would be of."""
+    if isinstance(thing, Const):
+        return type(thing.value)
+    if isinstance(thing, Struct):
+        return thing.cls
+    if isinstance(thing, Run):
+        return {"list": list, "tuple": tuple}.get(thing.kind, object)
+    assert isinstance(thing, Leaf)
+    type_ = thing.type
+    if type_.rank:
+        return np.ndarray
+    if type_.text:
+        return str
+    if type_.python:
+        return {"int64": int, "float64": float, "bool": bool, "complex128": complex}[type_.dtype]
+    return np.dtype(type_.dtype).type
 
 
 def describe(thing: Abstract) -> str:

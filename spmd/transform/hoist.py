@@ -18,6 +18,7 @@ from spmd.analysis.effects import Primitives, default_primitives, may_raise
 from spmd.ir.core import STRUCTURAL, Block, Module, Op, Value
 from spmd.ir.equal import op_key
 from spmd.ir.rewrite import clone_module
+from spmd.ir.types import Num
 
 REPEATED = frozenset({"const", "broadcast"})
 
@@ -65,6 +66,8 @@ class _Mover:
 
     def uniform(self, op: Op) -> bool:
         if op.name in STRUCTURAL or op.terminator or op.blocks or not op.operands or len(op.results) != 1:
+            return False
+        if not isinstance(op.result.type, Num):
             return False
         known = all(v in self.inputs or v in self.constants or v in self.candidates for v in op.operands)
         return known and not may_raise(op, self.primitives)

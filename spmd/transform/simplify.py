@@ -1,4 +1,5 @@
-"""Constant folding, equal work once, dead work not at all, branches that are decided or not worth a jump.
+"""Constant folding, equal work once, dead work not at all, branches that are decided or not worth a jump, elements at
+constant places.
 
 The invariant: values, exceptions and derivatives stay. An op that would raise or warn on its constants is left to do so
 at run time; what can raise is dropped only where an equal op has run before.
@@ -23,6 +24,7 @@ from spmd.transform.loops import tidy_loop
 from spmd.transform.predicate import selected
 
 FOLDED = 1024  # elements that a folded constant may have
+SLICED = 64  # elements of an array whose cotangent may be made whole for one element
 ROUNDS = 10  # enough for every chain of rewrites seen; stopping early only leaves work undone
 UNSHARED = frozenset({"call", "map", "if", "loop"})  # too much to compare; calls are shared by nobody
 
@@ -64,7 +66,7 @@ class _Simplifier:
         while pending:
             op = pending.pop()
             op.operands = [self.names.get(v, v) for v in op.operands]
-            more = self.decided(op) or selected(op, self.primitives)
+            more = self.decided(op) or selected(op, self.primitives) or self.sliced(op)
             if more is not None:
                 ops, results = more
                 if ops and ops[-1].terminator:  # the arm leaves: nothing behind it runs
@@ -137,6 +139,26 @@ class _Simplifier:
         if any(v.type != given.type for v, given in zip(op.results, last.operands, strict=True)):
             return None
         return ops, list(last.operands)
+
+    def sliced(self, op: Op) -> tuple[list[Op], list[Value]] | None:
+        """An element at constant positions in range is a slice: it cannot raise, and its cotangents are assembled."""
+        if op.name != "index" or not all(v in self.constants for v in op.operands[1:]):
+            return None
+        source, result = op.operands[0].type, op.result.type
+        if not isinstance(source, Num) or not isinstance(result, Num) or not source.static or source.size > SLICED:
+            return None
+        sizes = [n for n in source.shape if n is not None]
+        places = [int(self.constants[v]) for v in op.operands[1:]]
+        if any(not -n <= k < n for k, n in zip(places, sizes)):
+            return None
+        starts = [k % n for k, n in zip(places, sizes)]
+        where = tuple((k, k + 1, 1) for k in starts) + tuple((0, n, 1) for n in sizes[len(starts) :])
+        piece = Value(Num(source.dtype, (1,) * len(starts) + result.shape))
+        value = Value(result, op.result.name)
+        return [
+            Op("slice", [op.operands[0]], {"index": where}, [piece], [], op.span, op.order),
+            Op("reshape", [piece], {"shape": result.shape}, [value], [], op.span, op.order),
+        ], [value]
 
     def tidy(self, op: Op) -> None:
         changed, names = tidy_loop(op)

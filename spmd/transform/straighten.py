@@ -92,23 +92,25 @@ def _headers(flow: Flow) -> set[Node]:
 
 
 def _copy_small(flow: Flow) -> bool:
-    """One node is copied into all that jump to it; true if something changed."""
+    """Each node worth it is copied into all that jump to it; true if something changed."""
+    changed = False
     headers = _headers(flow)
     before = flow.predecessors()
     total = sum(len(node.steps) for node in before)
     for target, sources in before.items():
-        jumps = [p for p in sources if isinstance(p.exit, Goto) and p is not target]
+        jumps = [p for p in sources if isinstance(p.exit, Goto) and p.exit.target is target and p is not target]
         if not jumps or target is flow.entry or not _worth_copying(target, target in headers):
             continue
         if total + len(target.steps) * len(jumps) > GROWTH:
             continue
+        total += len(target.steps) * len(jumps)
+        changed = True
         for source in jumps:
             source.steps += [copy_step(step) for step in target.steps]
             source.exit = copy_exit(target.exit)
             if not source.order:
                 source.order, source.span = target.order, target.span
-        return True
-    return False
+    return changed
 
 
 def _worth_copying(node: Node, header: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -243,3 +244,24 @@ def test_generated_text_holds_numbered_names_only() -> None:
     source, w = tree()
     for text in compiled(source, [w]).texts.values():
         assert "enc" not in text and "node" not in text
+
+
+def test_one_program_serves_many_threads() -> None:
+    rng = np.random.default_rng(7)
+    source, w = tree()
+    code = compiled(source, [w, ("node", 0)])
+    roots, left, right = forest(rng, 6)
+    x, W = rng.normal(size=(len(left), D)), rng.normal(size=(D, D)) * 0.3
+    data = {"node": TableData("node", [x, left, right])}
+
+    def work(scale: float) -> tuple[Any, Any]:
+        run = code.forward([W * scale], [roots], data, 6, tape=True)
+        return run.results[0], run.backward([np.ones(6)]).inputs[0]
+
+    scales = [0.1 * k for k in range(12)]
+    alone = [work(s) for s in scales]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(work, scales))
+    for (a, g), (b, h) in zip(alone, together):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(g, h)

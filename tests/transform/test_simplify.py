@@ -72,6 +72,15 @@ CASES = {
   }
   %a: float = mul %x, %y
   return %a""",
+    "a decided branch with results may leave": """
+  %t: pybool = const [value=True]
+  %r: float = if %t {
+    return %x
+  } else {
+    yield %y
+  }
+  %a: float = mul %r, %y
+  return %a""",
     "cheap arms are selected": """
   %r: float, %q: pybool = if %p {
     %a: float = neg %x
@@ -111,6 +120,22 @@ CASES = {
   }
   %t: float = sub %r, %s
   return %t""",
+    "an element at a constant place is a slice": """
+  %v: float64[2, 3] = const [value=array("float64", (2, 3), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])]
+  %f: float64 = cast %x [dtype="float64", python=False]
+  %g: float64[2, 3] = broadcast %f [shape=(2, 3)]
+  %w: float64[2, 3] = mul %v, %g
+  %one: int = const [value=1]
+  %last: int = const [value=-1]
+  %out: int = const [value=2]
+  %row: float64[3] = index %w, %one
+  %a: float64 = index %w, %one, %last
+  %b: float64 = index %w, %out, %one
+  %c: float64 = index %row, %out
+  %d: float64 = add %a, %b
+  %e: float64 = add %d, %c
+  %r: float = cast %e [dtype="float64", python=True]
+  return %r""",
     "a check is made once": """
   guard %p [error=(cls("builtins:ValueError"), ("no",))]
   guard %p [error=(cls("builtins:ValueError"), ("no",))]

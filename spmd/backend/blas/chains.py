@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spmd.backend.blas.grouping import Group
+from spmd.backend.blas.grouping import SPREAD, Group
 from spmd.backend.blas.plan import num
 from spmd.backend.simd import ChainOp, ChainOperand, ChainSpec, compile_chains
 from spmd.ir.core import Op, Value
@@ -48,8 +48,9 @@ class ChainMaker:
     def make(self, outputs: Sequence[Value]) -> Chain:
         """The chain, with these values as outputs."""
         for op in self.group.ops:
-            args = [self._argument(v) for v in op.operands]
-            if op.name == "broadcast":
+            spread = op.name in SPREAD
+            args = [self._argument(v) for v in (op.operands[:1] if spread else op.operands)]
+            if spread:
                 self.numbers[op.result] = args[0]
                 continue
             self.ops.append((chain_name(op), tuple(args), num(op.result).dtype, None))

@@ -14,8 +14,9 @@ import numpy as np
 
 from spmd.backend.blas import dynamic, fast, structural
 from spmd.backend.blas.chains import Chain, ChainMaker, Kernels, Rerun, contiguous
-from spmd.backend.blas.grouping import Group, Item, group, sunk, uniform_values
+from spmd.backend.blas.grouping import Group, Item, group, sizes_first, sunk, uniform_values
 from spmd.backend.blas.plan import Plan, num
+from spmd.backend.blas.ragged_chains import RaggedChain
 from spmd.backend.blas.structural_code import StructuralWriter, static
 from spmd.backend.blas.values import UNKNOWN, Held, Source
 from spmd.ir.core import Op, Value
@@ -48,14 +49,16 @@ class OpWriter(StructuralWriter):
                 self.op(op)
             return
         ops = sunk(ops, kept, uniform_values(ops, self.uniform))
-        uniform = uniform_values(ops, self.uniform)
+        uniform = uniform_values(ops, self.uniform) | {v for op in ops for v in op.operands if self.uniform(v)}
+        ops = sizes_first(ops, uniform, kept)
         items = group(ops, uniform, kept)
         self._assemblies(items, kept)
         readers = _readers(items)
         for item in items:
             if isinstance(item, Group):
                 wanted = [op.result for op in item.ops if op.result in kept or readers.get(op.result, set()) - {item}]
-                self._kernel(item, wanted, self.kernels)
+                make = self._ragged_kernel if item.ragged else self._kernel
+                make(item, wanted, self.kernels)
             elif item not in self.built:
                 self.op(item)
 
@@ -77,7 +80,7 @@ class OpWriter(StructuralWriter):
         ins = [self._operand(v, kind) for v, kind in chain.operands]
         kernel = source.constant(None, "k")
         kernels.add(chain.spec, source.names, kernel)
-        features = int(np.prod(group_.shape, dtype=np.int64))
+        features = num(wanted[0]).size
         call = f"{kernel}(({''.join(o + ', ' for o in outs)}), ({''.join(i + ', ' for i in ins)}), K, {features})"
         if chain.checked:
             self._checked_call(group_, chain, call, outs)
@@ -85,6 +88,23 @@ class OpWriter(StructuralWriter):
             source.line(call)
         for value, name in zip(chain.outputs, outs):
             self.set(value, name, "rows", tight=True)
+
+    def _ragged_kernel(self, group_: Group, wanted: list[Value], kernels: Kernels) -> None:
+        """One group over ragged elements as one call."""
+        if not wanted:
+            return
+        chain = ChainMaker(group_, self.uniform, self._known).make(wanted)
+        made = {op.result for op in group_.ops}
+        forms = {v: self.held(v).form for op in group_.ops for v in op.operands if v not in made}
+        call = RaggedChain(group_, chain, forms)
+        kernels.add(chain.spec, vars(call), "kernel")
+        self.faults = True
+        names = [self.source.fresh() for _ in chain.outputs]
+        values = "".join(self.name(v) + ", " for v in call.outside)
+        place = self.source.constant(call, "p")
+        self.source.line(f"{''.join(n + ', ' for n in names)} = {place}(({values}), ft)")
+        for value, name in zip(chain.outputs, names):
+            self.set(value, name, "ragged")
 
     def _checked_call(self, group_: Group, chain: Chain, call: str, outs: list[str]) -> None:
         self.faults = True

@@ -24,15 +24,23 @@ COSTLY = frozenset(
 )
 
 
+Shape = tuple[int | None, ...]
+
+
 @dataclass(eq=False)
 class Group:
-    """Elementwise ops over one shape, in order."""
+    """Elementwise ops over one shape, in order; `ragged`: over one set of sizes that differ between rows."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     ops: list[Op] = field(default_factory=list)
+
+    @property
+    def ragged(self) -> bool:
+        return None in self.shape
 
 
 Item = Op | Group
+SPREAD = frozenset({"broadcast", "broadcast_to"})
 
 
 def uniform_values(ops: Iterable[Op], is_uniform: Callable[[Value], bool]) -> set[Value]:
@@ -69,17 +77,59 @@ def chainable(op: Op, uniform: set[Value]) -> bool:
     return checked_type in SUPPORTED[name]
 
 
-def static_shape(value: Value) -> tuple[int, ...]:
-    """The sizes of a value that are all known."""
-    return tuple(n for n in num(value).shape if n is not None)
+def ragged_chainable(op: Op, uniform: set[Value]) -> bool:
+    """Whether the op can be part of a kernel over ragged elements: equal sizes all round, or one number spread."""
+    if op.name in STRUCTURAL or op.result in uniform or may_raise(op):
+        return False
+    if not isinstance(op.result.type, Num) or op.result.type.static:
+        return False
+    if op.name == "broadcast_to":
+        source = op.operands[0]
+        return source in uniform and num(source).shape == () and num(source).dtype in SUPPORTED["where"]
+    name = chain_name(op)
+    if not name or name not in SUPPORTED or any(v in uniform for v in op.operands):
+        return False
+    if name == "cast" and num(op.result).dtype not in SUPPORTED["cast"]:
+        return False
+    return num(op.operands[-1]).dtype in SUPPORTED[name]
 
 
-Shape = tuple[int, ...]
+def sizes_first(ops: Sequence[Op], uniform: set[Value], kept: Set[Value]) -> list[Op]:
+    """Asks sizes of what an elementwise op reads instead of its result, and takes sizes that are already values, so
+    that results need not be stored for their sizes alone."""
+    like: dict[Value, Value] = {}
+    sizes: dict[Value, Value] = {}
+    same: dict[Value, Value] = {}
+    out = []
+    for op in ops:
+        if any(v in same for v in op.operands):
+            operands = [same.get(v, v) for v in op.operands]
+            op = Op(op.name, operands, op.attrs, op.results, op.blocks, op.span, op.order)
+        if op.name == "shape_of" and op.operands[0] in sizes and op.result not in kept:
+            same[op.result] = sizes[op.operands[0]]
+            continue
+        if op.name in ("shape_of", "dim") and op.operands[0] in like:
+            op = Op(op.name, [like[op.operands[0]]], op.attrs, op.results, [], op.span, op.order)
+        elif op.name == "broadcast_to":
+            sizes[op.result] = op.operands[1]
+        elif op.operands and ragged_chainable(op, uniform):
+            source = next((v for v in op.operands if v in like or v not in sizes), None)
+            if source is not None:
+                like[op.result] = like.get(source, source)
+            else:
+                sizes[op.result] = sizes[op.operands[0]]
+        out.append(op)
+    return out
+
+
+def _shape(op: Op, uniform: set[Value]) -> Shape | None:
+    """The shape of the kernels that an op can be part of."""
+    return num(op.result).shape if chainable(op, uniform) or ragged_chainable(op, uniform) else None
 
 
 def group(ops: Sequence[Op], uniform: set[Value], kept: Set[Value] = frozenset()) -> list[Item]:
     """Ops and groups in an order that can run."""
-    shapes = {op: static_shape(op.result) if chainable(op, uniform) else None for op in ops}
+    shapes = {op: _shape(op, uniform) for op in ops}
     stage = _earliest(ops, shapes)
     _delay(ops, shapes, stage, kept)
     plain: dict[int, list[Op]] = {}
@@ -95,7 +145,8 @@ def group(ops: Sequence[Op], uniform: set[Value], kept: Set[Value] = frozenset()
     for at in range(last + 1):
         for (own, _), found in groups.items():
             if own == at:
-                out += _worth(found)
+                for part in _parts(found) if found.ragged else [found]:
+                    out += _worth(part)
         out += plain.get(at, [])
     return out
 
@@ -127,12 +178,32 @@ def _delay(ops: Sequence[Op], shapes: dict[Op, Shape | None], stage: dict[Op, in
             stage[op] = max(stage[op], min(stage[r] for r in after))
 
 
+def _parts(group_: Group) -> list[Group]:
+    """A ragged group by what hangs together: only then are sizes known to agree."""
+    parent: dict[Value, Value] = {}
+
+    def root(v: Value) -> Value:
+        while parent.setdefault(v, v) is not v:
+            v = parent[v]
+        return v
+
+    for op in group_.ops:
+        for v in op.operands if op.name != "broadcast_to" else ():
+            parent[root(v)] = root(op.result)
+    parts: dict[Value, Group] = {}
+    for op in group_.ops:
+        parts.setdefault(root(op.result), Group(group_.shape)).ops.append(op)
+    return list(parts.values())
+
+
 def _worth(group_: Group) -> list[Item]:
     """A group, or its ops by themselves where a kernel does not pay."""
-    work = [op for op in group_.ops if op.name != "broadcast"]
+    work = [op for op in group_.ops if op.name not in SPREAD]
     if len(work) == 1 and not may_raise(work[0]) and PRIMITIVES[work[0].name].chain not in COSTLY:
         return list(group_.ops)
-    return [group_] if work else list(group_.ops)
+    made = {op.result for op in group_.ops}
+    reads = any(v not in made for op in work for v in op.operands)
+    return [group_] if work and (reads or not group_.ragged) else list(group_.ops)
 
 
 def sunk(ops: Sequence[Op], kept: Set[Value], uniform: set[Value]) -> list[Op]:

@@ -26,7 +26,7 @@ from batching.schema import (
     TableSchema,
     VariantSchema,
 )
-from spmd.errors import BatchError, StructureError
+from spmd.errors import BatchError, UnsupportedType
 
 
 def packed_shared(value: Any, name: str, keep: bool = False) -> Packed:
@@ -50,7 +50,7 @@ def _pack(examples: Sequence[Any], name: str, keep: bool = True) -> Packed:
     try:
         return pack(examples, name=name, copy=keep)
     except PackingError as problem:
-        raise StructureError(str(problem)) from None
+        raise UnsupportedType(str(problem)) from None
 
 
 def packed_mapped(value: Any, name: str, axis: int, keep: bool = False) -> Packed:

@@ -22,10 +22,21 @@ from batching.columns import (
     NumberColumn,
     RaggedColumn,
     RecordColumn,
+    StringColumn,
     VariantColumn,
 )
 from batching.schema import (
-    ArraySchema, ListSchema, NoneSchema, NumberSchema, PackedSchema, RecordSchema, Schema, VariantSchema, text,
+    ArraySchema,
+    ListSchema,
+    NoneSchema,
+    NumberSchema,
+    PackedSchema,
+    RecordSchema,
+    Schema,
+    StringSchema,
+    VariantSchema,
+    intern,
+    text,
 )
 from spmd.errors import UnsupportedType
 from spmd.frontend.values import Abstract, Choice, Const, Leaf, Run, Struct, describe
@@ -92,7 +103,7 @@ class Results:
         """One of several kinds: stacked where all examples have the same, else packed with a tag."""
         tag = next(leaves)
         parts = [[next(leaves) for _ in alternative.leaves()] for alternative in thing.alternatives]
-        if self.batch and (tag == tag[0]).all():
+        if self.batch and (tag == tag[0]).all() and _has_array(thing.alternatives[int(tag[0])]):
             chosen = int(tag[0])
             return self.stacked(thing.alternatives[chosen], iter(parts[chosen]))
         kinds = [self._column(a, iter(rows)) for a, rows in zip(thing.alternatives, parts)]
@@ -110,6 +121,8 @@ class Results:
             rows = next(leaves)
             if isinstance(rows, RaggedRows):
                 return ArraySchema(thing.type.dtype, thing.type.shape), RaggedColumn(rows.data, rows.lo, rows.dims)
+            if thing.type.text:
+                return StringSchema(), StringColumn(rows)
             if thing.type.rank:
                 return ArraySchema(thing.type.dtype, thing.type.shape), ArrayColumn(rows)
             kind = {"int64": "int", "float64": "float", "bool": "bool"}[thing.type.dtype] if thing.type.python else (
@@ -118,6 +131,8 @@ class Results:
             return NumberSchema(kind), NumberColumn(rows)
         if isinstance(thing, Const) and thing.value is None:
             return NoneSchema(), NoneColumn(self.batch)
+        if isinstance(thing, Const) and isinstance(thing.value, str):
+            return StringSchema(), StringColumn(np.full(self.batch, intern(thing.value)))
         if isinstance(thing, Const):
             thing, leaves = Leaf(Value(constant_type(thing.value))), iter([np.full(self.batch, thing.value)])
             return self._column(thing, leaves)
@@ -127,6 +142,13 @@ class Results:
             schema = RecordSchema(thing.kind, thing.cls, names, tuple(s for s, _ in parts))
             return schema, RecordColumn(tuple(c for _, c in parts), len_of(parts))
         raise UnsupportedType(f"a function that returns a list of {describe(thing)} cannot run in lanes")
+
+
+def _has_array(thing: Abstract) -> bool:
+    """Whether a stacked result of this structure says how many examples it has."""
+    if isinstance(thing, Struct):
+        return any(map(_has_array, thing.items))
+    return not (isinstance(thing, Const) and thing.value is None)
 
 
 def len_of(parts: list[tuple[Schema, Column]]) -> int:
