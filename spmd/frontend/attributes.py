@@ -28,6 +28,7 @@ from spmd.frontend.values import (
     Run,
     Static,
     Struct,
+    class_of,
     describe,
     tuple_of,
 )

@@ -9,7 +9,6 @@ import dataclasses
 from typing import Any
 
 import gast
-import numpy as np
 
 from spmd.errors import TypeMismatch, UnsupportedFunction, UnsupportedType
 from spmd.frontend.attributes import node_tag

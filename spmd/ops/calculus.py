@@ -69,13 +69,17 @@ def scaled(b: Builder, ct: Value, factor: float) -> Value:
 
 
 def strong(b: Builder, ct: Value, factor: Value) -> Value:
-    """ct * factor, and 0 where ct is 0 and the factor is no finite number (DESIGN 8: 0 * inf = 0).
+    """ct * factor, and 0 where ct is 0 whatever the factor (DESIGN 8: 0 * inf = 0)."""
+    return b.emit("strongmul", ct, factor)
 
-    The factor is selected, not the product, so that the derivative with respect to ct stays the factor wherever that
-    is finite: selecting on ct == 0 alone would lose it in second derivatives.
+
+def tame(b: Builder, ct: Value, factor: Value) -> Value:
+    """The factor, and 0 where it is no finite number beside a ct of 0: the derivative of `strong` with respect to ct.
+
+    It stays the factor wherever that is finite, so that second derivatives do not lose it where ct is 0.
     """
     vanishing = b.emit("logical_and", b.emit("eq", ct, constant(b, 0, ct)), improper(b, factor))
-    return b.emit("mul", ct, b.emit("where", vanishing, constant(b, 0, factor), factor))
+    return b.emit("where", vanishing, constant(b, 0, factor), factor)
 
 
 def improper(b: Builder, value: Value) -> Value:

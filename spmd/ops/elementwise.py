@@ -16,7 +16,7 @@ from spmd.ir.build import Builder
 from spmd.ir.core import Value
 from spmd.ir.types import Num, Type
 from spmd.ops import checked as python
-from spmd.ops.calculus import constant, masked, quotient, rule, scaled, strong, times
+from spmd.ops.calculus import constant, masked, quotient, rule, scaled, strong, tame
 from spmd.ops.checked import fits, kept, plain
 from spmd.ops.faults import checked
 from spmd.ops.inference import alike, elementwise, numbers
@@ -90,7 +90,11 @@ def _primitive(
 
 # --------------------------------------------------------------------------------------------------- derivatives
 def _mul(b: Builder, ct: Value, y: Value, x: Value, w: Value) -> Sequence[Value | None]:
-    return times(b, ct, w), times(b, ct, x)
+    return strong(b, ct, w), strong(b, ct, x)
+
+
+def _strongmul(b: Builder, ct: Value, y: Value, x: Value, w: Value) -> Sequence[Value | None]:
+    return strong(b, ct, tame(b, x, w)), strong(b, ct, x)
 
 
 def _div(b: Builder, ct: Value, y: Value, x: Value, w: Value) -> Sequence[Value | None]:
@@ -109,7 +113,7 @@ def _abs(b: Builder, ct: Value, y: Value, x: Value) -> Sequence[Value | None]:
 
 
 def _square(b: Builder, ct: Value, y: Value, x: Value) -> Sequence[Value | None]:
-    return (times(b, ct, b.emit("add", x, x)),)
+    return (strong(b, ct, b.emit("add", x, x)),)
 
 
 def _reciprocal(b: Builder, ct: Value, y: Value, x: Value) -> Sequence[Value | None]:
@@ -199,6 +203,11 @@ def _rows_where(site: Site) -> Callable[..., Any]:
     return run
 
 
+def _strong_product(ct: Any, factor: Any) -> Any:
+    """ct * factor, and 0 where ct is 0."""
+    return np.where(np.equal(ct, 0), np.zeros((), np.result_type(ct, factor)), np.multiply(ct, factor))[()]
+
+
 def _where_samples() -> tuple[Any, ...]:
     x, w = np.array([1.0, np.nan]), np.array([np.inf, -2.0])
     return (
@@ -274,6 +283,13 @@ ELEMENTWISE: tuple[Primitive, ...] = (
     _primitive(
         "mul", 2, np.multiply, lambda a, b: fits(a * b), adjoint=rule(_mul), i=python.mul,
         samples=FLOAT_PAIRS + INT_PAIRS + HUGE_PAIRS,
+    ),
+    _primitive(
+        "strongmul", 2, _strong_product, _as_numpy(_strong_product), "f", rule(_strongmul), scalars=False,
+        samples=(
+            ((np.array([1.5, -2.0]), np.array([0.5, 3.0])), {}),
+            ((np.array([0.0, -0.0, np.nan, 2.0]), np.array([np.inf, np.nan, 0.0, np.inf])), {}),
+        ),
     ),
     Primitive(
         "div", elementwise("div", 2, "f"), _divided,

@@ -16,7 +16,7 @@ import numpy as np
 from spmd.ir.build import Builder
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num, Shape, Type
-from spmd.ops.calculus import num, spread, times
+from spmd.ops.calculus import num, spread, strong
 from spmd.ops.faults import blame
 from spmd.ops.inference import agree, broadcast_shape, numbers, shown
 from spmd.ops.primitive import Faults, Primitive, Site
@@ -151,7 +151,7 @@ def _matmul_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
     x, w = op.operands
     ranks = (num(x).rank, num(w).rank)
     if ranks == (1, 1):
-        return times(b, spread(b, ct, w), w), times(b, spread(b, ct, x), x)
+        return strong(b, spread(b, ct, w), w), strong(b, spread(b, ct, x), x)
     if ranks == (2, 1):
         return b.emit("outer", ct, w), _product_of(b, ct, x)
     if ranks == (1, 2):

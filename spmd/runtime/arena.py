@@ -58,7 +58,3 @@ class Arenas:
         if arena is None:
             arena = self.by_key[key] = Arena(dtype, trail)
         return arena
-
-    @property
-    def nbytes(self) -> int:
-        return sum(a.used * a.buffer.itemsize * int(np.prod(a.buffer.shape[1:])) for a in self.by_key.values())

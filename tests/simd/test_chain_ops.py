@@ -19,6 +19,7 @@ EXACT: dict[str, Callable[..., np.ndarray]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
+    "strongmul": lambda x, y: np.where(x == 0, np.zeros((), x.dtype), x * y),
     "div": np.divide,
     "floordiv": np.floor_divide,
     "mod": np.remainder,

@@ -151,35 +151,16 @@ def compile_program(
     """
     plan_ = plan(program)
     inputs = uniform_inputs(program)
-    texts: dict[str, str] = {}
     sites = itertools.count()
-    kernels = Kernels() if target == "auto" else None
-    writers: list[RegionWriter] = []
-    reverses: list[AdjointWriter | None] = []
-    for region in program.regions:
-        adjoint = (adjoints or {}).get(region.id)
-        if adjoint is not None and kernels is not None:
-            stored = {v for _, v in Passing(plan_, region, inputs).stored()}
-            adjoint = recomputing(region, adjoint, inputs, stored)
-        items = tape(Passing(plan_, region, inputs), adjoint) if adjoint is not None else []
-        writer = RegionWriter(plan_, region, inputs, items, kernels)
-        writer.write()
-        writers.append(writer)
-        reverse = None
-        if adjoint is not None:
-            reverse = AdjointWriter(plan_, region, adjoint, inputs, items, writer.forms(), sites, kernels)
-            reverse.write()
-        reverses.append(reverse)
-    if kernels is not None:
-        kernels.compile()
-    regions = [w.build() for w in writers]
-    for writer, reverse in zip(writers, reverses):
+    writers = _write(plan_, inputs, adjoints or {}, target, sites)
+    texts: dict[str, str] = {}
+    for writer, reverse in writers:
         texts[f"region {writer.region.id}"] = writer.source.text
         if reverse is not None:
             texts[f"adjoint {writer.region.id}"] = reverse.source.text
     code_ = Code(
         plan_.frames,
-        regions,
+        [writer.build() for writer, _ in writers],
         plan_.forks,
         plan_.sites,
         plan_.callers,
@@ -189,11 +170,39 @@ def compile_program(
         plan_.priorities,
     )
     out = Compiled(plan_, code_, texts, moves(target))
-    out.adjoints = [r if r is None else r.build() for r in reverses]
+    out.adjoints = [reverse if reverse is None else reverse.build() for _, reverse in writers]
     out.differentiated = {
         inputs[add.input] for region in (adjoints or {}).values() for add in region.adds if add.input is not None
     }
     _prologue(out, inputs, prologue_adjoint or (adjoints or {}).get(-1), sites)
+    return out
+
+
+def _write(
+    plan_: Plan,
+    inputs: dict[Value, int],
+    adjoints: dict[int, AdjointRegion],
+    target: str,
+    sites: itertools.count[int],
+) -> list[tuple[RegionWriter, AdjointWriter | None]]:
+    """The text of every region and adjoint, with the kernels that it calls compiled in one go."""
+    kernels = Kernels() if target == "auto" else None
+    out: list[tuple[RegionWriter, AdjointWriter | None]] = []
+    for region in plan_.program.regions:
+        adjoint = adjoints.get(region.id)
+        passing = Passing(plan_, region, inputs)
+        if adjoint is not None and kernels is not None:
+            adjoint = recomputing(region, adjoint, inputs, {v for _, v in passing.stored()})
+        items = tape(passing, adjoint) if adjoint is not None else []
+        writer = RegionWriter(plan_, region, inputs, items, kernels)
+        writer.write()
+        reverse = None
+        if adjoint is not None:
+            reverse = AdjointWriter(plan_, region, adjoint, inputs, items, writer.forms(), sites, kernels)
+            reverse.write()
+        out.append((writer, reverse))
+    if kernels is not None:
+        kernels.compile()
     return out
 
 

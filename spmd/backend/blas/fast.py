@@ -13,7 +13,6 @@ import numpy as np
 
 from spmd.backend.blas.plan import num
 from spmd.ir.core import Op
-from spmd.ir.types import Num
 from spmd.runtime.faults import Faults
 from spmd.runtime.ragged import Array, add_rows
 
@@ -119,8 +118,3 @@ def _serves(target: Array, value: Any, count: int) -> bool:
 def moves(target: str) -> Moves:
     """What moves rows on this target."""
     return Moves() if target == "blas" else KernelMoves()
-
-
-def plain_vector(type_: Any) -> bool:
-    """A vector of known length."""
-    return isinstance(type_, Num) and type_.static and type_.rank == 1

@@ -236,10 +236,6 @@ def _flow(region: Region) -> list[int]:
     return []
 
 
-def field_of(plan_: Plan, table: str, index: int) -> Type:
-    """Type of a table's field."""
-    return plan_.program.field_type(table, index)
-
 
 def uniform_inputs(program: Program) -> dict[Value, int]:
     """Number of every module input."""

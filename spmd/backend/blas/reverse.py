@@ -203,8 +203,3 @@ def _wrapped(index: Sequence[Any], shape: Sequence[Any], rows: int) -> list[Arra
         at = np.broadcast_to(np.asarray(i, np.int64), (rows,))
         out.append(np.where(at < 0, at + n, at))
     return out
-
-
-def run_indices(run: tuple[Array, Array]) -> Array:
-    """Rows of all runs."""
-    return runs(run[0], run[1])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from spmd.runtime.faults import Faults
-from spmd.runtime.ragged import Array, Ragged, offsets, packed, runs
+from spmd.runtime.ragged import Array, Ragged, packed, runs
 
 Pair = tuple[Array, Array]
 
@@ -145,13 +145,3 @@ def ragged_element(value: Ragged, index: Sequence[Any], faults: Faults | None) -
         return np.zeros((size, *value.trail[len(index) - k :]), value.data.dtype), lo
     lo = np.minimum(lo, len(value.data) - 1)
     return value.data[(lo, *at[k:])], lo
-
-
-def counts_of(run: Pair) -> Array:
-    """Lengths of runs."""
-    return run[1]
-
-
-def starts_of(counts: Array) -> Array:
-    """Exclusive sums."""
-    return offsets(counts)

@@ -89,6 +89,7 @@ PLAIN: dict[str, Operation] = {
     "where": Operation(3, ALL, _where),
     "add": Operation(2, NUMBERS, lambda b, dtype, x, y: x + y, contracts=True),
     "sub": Operation(2, NUMBERS, lambda b, dtype, x, y: x - y, contracts=True),
+    "strongmul": Operation(2, FLOATS, lambda b, dtype, x, y: b.select(x.eq(0.0), 0.0, x * y)),
     "mul": Operation(2, NUMBERS, lambda b, dtype, x, y: x * y, contracts=True),
     "div": Operation(2, FLOATS, lambda b, dtype, x, y: x / y),
     "floordiv": Operation(2, NUMBERS, arithmetic.floor_divide),

@@ -67,8 +67,12 @@ class Columns:
             yield column.start, column.length
         elif isinstance(column, OptionalColumn):
             assert isinstance(schema, OptionalSchema)
-            yield column.present.astype(np.int8)
-            yield from self.walk(schema.inner, column.inner)
+            leaves = list(self.walk(schema.inner, column.inner))
+            if isinstance(column.inner, VariantColumn):  # one tag for both: 0 is None
+                yield np.where(column.present, leaves.pop(0) + 1, 0).astype(np.int8)
+            else:
+                yield column.present.astype(np.int8)
+            yield from leaves
         elif isinstance(column, VariantColumn):
             assert isinstance(schema, VariantSchema)
             yield column.tag

@@ -82,7 +82,8 @@ class Shapes:
         if isinstance(schema, ListSchema):
             return self._list(schema)
         if isinstance(schema, OptionalSchema):
-            return Choice(Value(TAG), (NONE, self.abstract(schema.inner)))
+            inner = self.abstract(schema.inner)
+            return Choice(Value(TAG), (NONE, *(inner.alternatives if isinstance(inner, Choice) else (inner,))))
         assert isinstance(schema, VariantSchema)
         return Choice(Value(TAG), tuple(self.abstract(a) for a in schema.alternatives))
 
