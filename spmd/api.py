@@ -6,9 +6,10 @@ one mechanism: a program for one example, run on a batch (of one, with every arg
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from spmd.compiler.signature.arguments import packed_mapped, packed_shared
 from spmd.compiler.signature.gradients import holds_numbers
 from spmd.compiler.signature.results import one
 from spmd.compiler.trace import Argument
-from spmd.errors import BatchError, GradientError, OptionError, hide_compiler_frames
+from spmd.errors import (
+    BatchError, GradientError, OptionError, ShapeMismatch, SourceUnavailable, hide_compiler_frames,
+)
 
 Axes = Any
 
@@ -33,30 +36,38 @@ class Transformed:
         if not callable(function):
             raise OptionError(f"a function is needed, not {type(function).__name__}")
         check_target(target)
-        functools.update_wrapper(self, function)
         self.one = function
+        self.title = str(getattr(function, "__name__", type(function).__name__))
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]
         self.target = target
         self.cache = SpecialisationCache(function)
-        self.signature = inspect.signature(function)
+        try:
+            self.signature = inspect.signature(function)
+        except (ValueError, TypeError):
+            raise SourceUnavailable(f"'{self.title}' is not written in Python, so it has no source") from None
 
-    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
-        """Arguments by parameter name, defaults included, and which were given. Raises TypeError as Python does."""
+    def arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int | None]]:
+        """Arguments by parameter name, defaults included, and their axes. Raises TypeError as Python does."""
         bound = self.signature.bind(*args, **kwargs)
         given = frozenset(bound.arguments)
         bound.apply_defaults()
         for parameter in self.signature.parameters.values():
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) and bound.arguments[parameter.name]:
-                raise OptionError(f"'{self.__name__}' is called with *{parameter.name}, which cannot be mapped",
-                                  hint="name each argument.")
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                if bound.arguments[parameter.name]:
+                    raise OptionError(f"'{self.title}' is called with *{parameter.name}, which cannot be mapped",
+                                      hint="name each argument.")
                 del bound.arguments[parameter.name]
-        return dict(bound.arguments), given
+        values = dict(bound.arguments)
+        return values, self.axes_of(values, given)
 
-    def run(
-        self, values: dict[str, Any], axes: dict[str, int | None], argnums: Sequence[int] | None, keep: bool = False
-    ) -> Call:
-        """Packs the arguments and runs the program; with argnums it keeps a tape for them. `keep`: arrays are copied,
-        so that a later pullback sees them as they are now."""
+    def axes_of(self, values: dict[str, Any], given: frozenset[str]) -> dict[str, int | None]:
+        """The axis of each argument that is mapped over; here all are shared."""
+        return dict.fromkeys(values)
+
+    def packed(
+        self, values: dict[str, Any], axes: dict[str, int | None], keep: bool = False
+    ) -> tuple[list[Packed], list[Argument], int]:
+        """The arguments as columns, their types, and the number of examples. `keep`: arrays are copied."""
         packed: list[Packed] = []
         mapped: list[tuple[str, int]] = []
         for name, value in values.items():
@@ -66,11 +77,28 @@ class Transformed:
                 mapped.append((name, len(packed[-1])))
         if len({size for _, size in mapped}) > 1:
             raise BatchError.of_lengths(mapped)
-        batch = mapped[0][1] if mapped else 1
         arguments = [Argument(n, p.schema, axes[n] is not None) for n, p in zip(values, packed)]
+        return packed, arguments, mapped[0][1] if mapped else 1
+
+    def run(
+        self, values: dict[str, Any], axes: dict[str, int | None], argnums: Sequence[int] | None, keep: bool = False
+    ) -> Call:
+        """Packs the arguments and runs the program; with argnums it keeps a tape for them. `keep`: arrays are copied,
+        so that a later pullback sees them as they are now."""
+        packed, arguments, batch = self.packed(values, axes, keep)
         executable, captured = self.cache.find(arguments, self.target)
         wanted = None if argnums is None else executable.wanted(argnums)
         return call(executable, packed, batch, wanted, captured)
+
+    def program(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, list[Argument], str, list[int] | None]:
+        """What a call with these arguments compiles, for `explain`: the function, the types, the target, and the
+        positions that it is differentiated for."""
+        values, axes = self.arguments(args, kwargs)
+        return self.one, self.packed(values, axes)[1], self.target, self.differentiated(values)
+
+    def differentiated(self, values: dict[str, Any]) -> list[int] | None:
+        """Positions of the arguments that a call takes gradients for; None if it takes none."""
+        return None
 
 
 class Vmapped(Transformed):
@@ -83,7 +111,7 @@ class Vmapped(Transformed):
             functools.update_wrapper(self, gradient)
         if fp != "strict":
             raise OptionError(f"fp='{fp}' is not available; floating point is strict")
-        if out_axes != 0:
+        if not _all_zero(out_axes):
             raise OptionError(f"out_axes={out_axes!r} is not available; results are stacked in front (0)")
         self.gradient = gradient
         self.in_axes = in_axes
@@ -101,11 +129,11 @@ class Vmapped(Transformed):
         if isinstance(given, dict):
             unknown = [n for n in given if n not in names]
             if unknown:
-                raise OptionError(f"in_axes names '{unknown[0]}', which is no parameter of '{self.__name__}'")
+                raise OptionError(f"in_axes names '{unknown[0]}', which is no parameter of '{self.title}'")
             found = {n: given.get(n, 0) for n in names}
         elif isinstance(given, (tuple, list)):
             if len(given) > len(names):
-                raise OptionError(f"in_axes has {len(given)} entries; '{self.__name__}' has {len(names)} parameters")
+                raise OptionError(f"in_axes has {len(given)} entries; '{self.title}' has {len(names)} parameters")
             found = {n: (given[k] if k < len(given) else 0) for k, n in enumerate(names)}
         else:
             found = {n: given for n in names}
@@ -113,7 +141,7 @@ class Vmapped(Transformed):
             if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
                 raise OptionError(f"in_axes of '{name}' is {axis!r}; an int or None is needed")
         if names and all(axis is None for axis in found.values()):
-            raise OptionError(f"in_axes of '{self.__name__}' maps no argument",
+            raise OptionError(f"in_axes of '{self.title}' maps no argument",
                               hint="call the function itself, or map at least one argument.")
         return found
 
@@ -122,20 +150,84 @@ class Vmapped(Transformed):
         axes = self.axes(list(self.signature.parameters))
         return {name: axes[name] if name in given else None for name in values}
 
-    @hide_compiler_frames()
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        values, given = self.bind(args, kwargs)
-        axes = self.axes_of(values, given)
-        empty = _empty(values, axes)
-        if empty is not None:
-            return empty
-        if self.gradient is None:
-            return self.run(values, axes, None).results()
-        positions = self.gradient.positions(list(values))
-        done = self.run(values, axes, positions)
+    def differentiated(self, values: dict[str, Any]) -> list[int] | None:
+        return None if self.gradient is None else self.gradient.positions(list(values))
+
+    def _outcome(self, done: Call, positions: list[int] | None) -> Any:
+        if self.gradient is None or positions is None:
+            return done.results()
         found = done.gradients(done.ones(), positions, per_lane=True)
         grads = found[0] if isinstance(self.gradient.argnums, int) else tuple(found)
         return (done.results(), grads) if self.gradient.with_value else grads
+
+    @hide_compiler_frames()
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        values, axes = self.arguments(args, kwargs)
+        empty = _empty(values, axes)
+        if empty is not None:
+            return empty
+        positions = self.differentiated(values)
+        return self._outcome(self.run(values, axes, positions), positions)
+
+    @hide_compiler_frames()
+    def into(self, out: Any, *args: Any, **kwargs: Any) -> Any:
+        """Like a call; the result is written into the arrays of `out`, which has the result's structure, and `out` is
+        returned. Raises ShapeMismatch where a shape or dtype does not fit; then nothing has been written."""
+        places = list(_places(out, self(*args, **kwargs), "out"))
+        for array, value in places:
+            np.copyto(array, value)
+        return out
+
+    @hide_compiler_frames()
+    def bind(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+        """A call for arguments of these types, compiled now. It neither looks for the program nor asks whether captured
+        constants still have their values. Raises OptionError for arguments of other types."""
+        values, axes = self.arguments(args, kwargs)
+        executable, _ = self.cache.find(self.packed(values, axes)[1], self.target)
+        positions = self.differentiated(values)
+        wanted = None if positions is None else executable.wanted(positions)
+        executable.compiled(wanted)
+
+        @hide_compiler_frames()
+        def bound(*args: Any, **kwargs: Any) -> Any:
+            values, axes = self.arguments(args, kwargs)
+            packed, arguments, batch = self.packed(values, axes)
+            captured = executable.captured()
+            if tuple(arguments) != executable.arguments or captured is None:
+                raise OptionError(f"'{self.title}' was bound for arguments of other types",
+                                  hint="call the function itself, or bind it again.")
+            return self._outcome(call(executable, packed, batch, wanted, captured), positions)
+
+        return bound
+
+
+def _all_zero(axes: Axes) -> bool:
+    """Whether out_axes asks for what there is: every result stacked in front."""
+    if isinstance(axes, dict):
+        axes = tuple(axes.values())
+    if isinstance(axes, (tuple, list)):
+        return all(map(_all_zero, axes))
+    return type(axes) is int and axes == 0
+
+
+def _places(out: Any, result: Any, name: str) -> Iterator[tuple[Any, Any]]:
+    """The arrays of `out` with what goes into each."""
+    if isinstance(out, np.ndarray) and isinstance(result, np.ndarray):
+        if out.shape != result.shape or not np.can_cast(result.dtype, out.dtype, "same_kind"):
+            raise ShapeMismatch(f"{name} is {out.dtype}{list(out.shape)}; the result is {result.dtype}{list(result.shape)}")
+        yield out, result
+    elif isinstance(out, dict) and isinstance(result, dict) and list(out) == list(result):
+        for key, part in out.items():
+            yield from _places(part, result[key], f"{name}[{key!r}]")
+    elif isinstance(out, (tuple, list)) and type(out) is type(result) and len(out) == len(result):
+        for k, part in enumerate(out):
+            yield from _places(part, result[k], f"{name}[{k}]")
+    elif dataclasses.is_dataclass(out) and type(out) is type(result):
+        for f in dataclasses.fields(out):
+            yield from _places(getattr(out, f.name), getattr(result, f.name), f"{name}.{f.name}")
+    elif out is not None or result is not None:
+        raise ShapeMismatch(f"{name} is a {type(out).__name__}, the result a {type(result).__name__}",
+                            hint="give arrays in the structure that the function returns.")
 
 
 def _empty(values: dict[str, Any], axes: dict[str, int | None]) -> Any:
@@ -163,21 +255,29 @@ class Gradient(Transformed):
 
     def positions(self, names: list[str]) -> list[int]:
         """The positions asked for. Raises OptionError for one that does not exist."""
-        wanted = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
-        for k in wanted:
-            if not -len(names) <= k < len(names):
-                raise OptionError(f"argnums names argument {k}; '{self.__name__}' has {len(names)}")
-        return [k % len(names) for k in wanted]
+        return _positions((self.argnums,) if isinstance(self.argnums, int) else self.argnums, names, self.title)
+
+    def differentiated(self, values: dict[str, Any]) -> list[int] | None:
+        return self.positions(list(values))
 
     @hide_compiler_frames()
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        values, _ = self.bind(args, kwargs)
+        values, axes = self.arguments(args, kwargs)
         positions = self.positions(list(values))
-        done = self.run(values, {name: None for name in values}, positions)
+        done = self.run(values, axes, positions)
         _check_floats(done, positions)
         found = [one(g) for g in done.gradients(done.ones(), positions, per_lane=False)]
         grads = found[0] if isinstance(self.argnums, int) else tuple(found)
         return (one(done.results()), grads) if self.with_value else grads
+
+
+def _positions(wanted: Iterable[int], names: list[str], title: str) -> list[int]:
+    """Argument numbers, counted from the front. Raises OptionError for one that does not exist."""
+    found = list(wanted)
+    for k in found:
+        if not -len(names) <= k < len(names):
+            raise OptionError(f"argnums names argument {k}; '{title}' has {len(names)}")
+    return [k % len(names) for k in found]
 
 
 def _check_floats(done: Call, positions: Sequence[int]) -> None:
@@ -239,12 +339,10 @@ def vjp(f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] | None =
         function = f if isinstance(f, Transformed) else Transformed(f)
         if isinstance(function, Gradient) or getattr(function, "gradient", None) is not None:
             raise OptionError("vjp of a gradient is not available")
-        values, given = function.bind(args, {})
-        names = list(values)
+        values, axes = function.arguments(args, {})
         mapped = isinstance(function, Vmapped)
-        axes = function.axes_of(values, given) if mapped else {n: None for n in names}
-        chosen = range(len(names)) if argnums is None else (argnums,) if isinstance(argnums, int) else argnums
-        positions = [k % len(names) for k in chosen]
+        chosen = range(len(values)) if argnums is None else (argnums,) if isinstance(argnums, int) else argnums
+        positions = _positions(chosen, list(values), function.title)
         done = function.run(values, axes, positions, keep=True)
         if argnums is not None:
             _check_floats(done, positions)

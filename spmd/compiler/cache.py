@@ -9,13 +9,17 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from spmd.compiler.executable import Executable, build
 from spmd.compiler.signature import Packed
+from spmd.compiler.signature.sizes import lengths_joined
 from spmd.compiler.trace import Argument
+from spmd.errors import SpmdError
 
 MANY = 8
+Key = tuple[str, Any, tuple[Argument, ...]]
 
 
 class SpecialisationCache:
@@ -23,31 +27,77 @@ class SpecialisationCache:
 
     def __init__(self, function: Any) -> None:
         self.function = function
-        self._found: dict[Any, list[Executable]] = {}
+        self._found: dict[Key, list[Executable]] = {}
+        self._impossible: set[Key] = set()
         self._lock = threading.RLock()
 
     def find(self, arguments: Sequence[Argument], target: str) -> tuple[Executable, list[Packed]]:
-        """The executable for these argument types, with what it captures as it is now. Raises SpmdError."""
-        key = (target, getattr(self.function, "__code__", None), tuple(arguments))
+        """The executable for these argument types, with what it captures as it is now. Raises SpmdError.
+
+        Its arguments may be more general than these: where a call without a mapped argument sees an array of another
+        length than an earlier one, that length is a size that may differ from then on.
+        """
+        code = getattr(self.function, "__code__", None)
+        key = (target, code, tuple(arguments))
         with self._lock:
-            candidates = self._found.setdefault(key, [])
-            for executable in list(candidates):
-                if not executable.holds():
-                    candidates.remove(executable)
-                    continue
-                captured = _captured(executable)
-                if captured is not None:
-                    return executable, captured
-            executable = build(self.function, arguments, target)
-            captured = _captured(executable)
-            assert captured is not None
-            candidates.append(executable)
-            self._warn()
-            return executable, captured
+            found = self._valid(key)
+            if found is not None:
+                return found
+            wide = self._generalised(key)
+            if wide is not None:
+                found = self._valid(wide) or self._attempt(wide)
+            if wide is not None and found is not None:
+                self._found[key] = self._found[wide]
+                return found
+            return self._built(key)
+
+    def _valid(self, key: Key) -> tuple[Executable, list[Packed]] | None:
+        candidates = self._found.get(key, [])
+        for executable in list(candidates):
+            if not executable.holds():
+                candidates.remove(executable)
+                continue
+            captured = executable.captured()
+            if captured is not None:
+                return executable, captured
+        return None
+
+    def _built(self, key: Key) -> tuple[Executable, list[Packed]]:
+        target, _, arguments = key
+        executable = build(self.function, arguments, target)
+        captured = executable.captured()
+        assert captured is not None
+        self._found.setdefault(key, []).append(executable)
+        self._warn()
+        return executable, captured
+
+    def _attempt(self, key: Key) -> tuple[Executable, list[Packed]] | None:
+        """Builds the more general program, unless it is known that there is none."""
+        if key in self._impossible:
+            return None
+        try:
+            return self._built(key)
+        except SpmdError:
+            self._impossible.add(key)
+            return None
+
+    def _generalised(self, key: Key) -> Key | None:
+        """The types of this call joined with those of an earlier one that differs in lengths of arrays only."""
+        target, code, arguments = key
+        if any(a.mapped for a in arguments):
+            return None
+        for known_target, known_code, known in self._found:
+            if (known_target, known_code) == (target, code) and len(known) == len(arguments):
+                schemas = [lengths_joined(a.schema, b.schema) for a, b in zip(known, arguments)]
+                if all(s is not None for s in schemas):
+                    joined = tuple(replace(a, schema=s) for a, s in zip(arguments, schemas) if s is not None)
+                    if joined != arguments:
+                        return target, code, joined
+        return None
 
     def all(self) -> list[Executable]:
         """Every executable built so far."""
-        return [e for group in self._found.values() for e in group]
+        return list({id(e): e for group in self._found.values() for e in group}.values())
 
     def _warn(self) -> None:
         if len(self.all()) == MANY:
@@ -57,14 +107,3 @@ class SpecialisationCache:
                 " (batching.pack), so that sizes that differ are one kind",
                 stacklevel=6,
             )
-
-
-def _captured(executable: Executable) -> list[Packed] | None:
-    """What the program captures, as it is now; None if its types have changed."""
-    found: list[Packed] = []
-    for capture in executable.traced.captures:
-        packed = capture.read()
-        if packed is None or packed.schema != capture.schema:
-            return None
-        found.append(packed)
-    return found

@@ -18,6 +18,7 @@ from spmd.compiler.signature import Packed
 from spmd.compiler.signature.columns import Columns, uniform
 from spmd.compiler.signature.gradients import Gradients, cotangent_rows
 from spmd.compiler.signature.results import Results, container
+from spmd.compiler.signature.sizes import fitted
 from spmd.compiler.trace import Argument, Traced, trace
 from spmd.errors import GradientError
 from spmd.frontend.values import Abstract, Const, Leaf, Struct
@@ -45,6 +46,16 @@ class Executable:
     def holds(self) -> bool:
         """Whether what the program took for granted is still so."""
         return all(guard.holds() for guard in self.traced.guards)
+
+    def captured(self) -> list[Packed] | None:
+        """What the program captures, as it is now; None if its types have changed."""
+        found: list[Packed] = []
+        for capture in self.traced.captures:
+            packed = capture.read()
+            if packed is None or packed.schema != capture.schema:
+                return None
+            found.append(packed)
+        return found
 
     def compiled(self, wanted: Wanted | None) -> Any:
         """What runs; with the adjoints for what is to be differentiated."""
@@ -207,6 +218,7 @@ def _inputs(executable: Executable, columns: list[Columns], captured: list[Packe
 
 def call(executable: Executable, packed: list[Packed], batch: int, wanted: Wanted | None, captured: list[Packed]) -> Call:
     """Runs the program on packed arguments."""
+    packed = [fitted(p, a.schema) for p, a in zip(packed, executable.arguments)]
     columns = [Columns(a.name, p) for a, p in zip(executable.arguments, packed)]
     columns += [Columns(c.name, p) for c, p in zip(executable.traced.captures, captured)]
     tables = {name: data for part in columns for name, data in part.tables.items()}

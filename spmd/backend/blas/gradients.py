@@ -73,7 +73,7 @@ class SharedGradient:
             lanes = np.concatenate([np.asarray(p[2]) for p in pairs])
             self._product_by_lane(left, right, lanes)
             return
-        total = (left.T @ right).reshape(self.shape)
+        total = summed_products(left, right).reshape(self.shape)
         self.total = total if self.total is None else self.total + total
 
     def _product_by_lane(self, left: Array, right: Array, lanes: Array) -> None:
@@ -84,7 +84,7 @@ class SharedGradient:
         for lane in range(len(edges) - 1):
             low, high = edges[lane], edges[lane + 1]
             if low < high:
-                target[lane] += (left[low:high].T @ right[low:high]).reshape(self.shape)
+                target[lane] += summed_products(left[low:high], right[low:high]).reshape(self.shape)
 
     def result(self) -> Array | None:
         """The whole cotangent; None where nothing was added."""
@@ -96,6 +96,19 @@ class SharedGradient:
         """The whole cotangent, zeros where nothing was added."""
         total = self.result()
         return self.sum() if total is None else total
+
+
+def summed_products(left: Array, right: Array) -> Array:
+    """Sum over rows of outer(left, right), in which 0 times anything is 0: an example whose value is infinite or NaN
+    but has no part in the result leaves the gradient of shared weights as it is."""
+    total = left.T @ right
+    if np.isfinite(total).all():
+        return total
+    bad = ~(np.isfinite(left).all(axis=1) & np.isfinite(right).all(axis=1))
+    total = left[~bad].T @ right[~bad]
+    for one, other in zip(left[bad], right[bad]):
+        total += np.where((one[:, None] == 0) | (other == 0), 0, one[:, None] * other)
+    return total
 
 
 def _joined(parts: list[Array]) -> Array:
