@@ -23,7 +23,12 @@ from spmd.compiler.signature.gradients import holds_numbers
 from spmd.compiler.signature.results import one
 from spmd.compiler.trace import Argument
 from spmd.errors import (
-    BatchError, GradientError, OptionError, ShapeMismatch, SourceUnavailable, hide_compiler_frames,
+    BatchError,
+    GradientError,
+    OptionError,
+    ShapeMismatch,
+    SourceUnavailable,
+    hide_compiler_frames,
 )
 
 Axes = Any

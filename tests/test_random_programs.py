@@ -84,8 +84,8 @@ def programs(draw: Callable[..., Any], raising: bool = False) -> str:
     return Writer(lambda n: draw(st.integers(0, n - 1)) if n > 1 else 0, raising).module()
 
 
-def check_values(module: ModuleType, target: str, seed: int) -> None:
-    """Values, dtypes and exceptions of the batch are those of the loop."""
+def check_values(module: ModuleType, target: str, seed: int) -> bool:
+    """Values, dtypes and exceptions of the batch are those of the loop. Whether there are values."""
     shared, examples = inputs(module, seed)
     want = oracles.loop(module.main, *inputs(module, seed))
     columns = [list(column) for column in zip(*examples, strict=True)]
@@ -94,9 +94,10 @@ def check_values(module: ModuleType, target: str, seed: int) -> None:
         with pytest.raises(type(want.error)) as caught:
             batched(*shared, *columns)
         assert caught.value.example == want.index  # type: ignore[attr-defined]
-        return
+        return False
     found = oracles.differences(batching.unpack(batched(*shared, *columns)), want.values)
     assert not found, "\n".join(found)
+    return True
 
 
 def check_gradients(module: ModuleType, target: str, seed: int) -> None:
@@ -146,8 +147,8 @@ def test_random_programs(folder: Path, full: bool) -> None:
     def run(text: str, target: str, seed: int) -> None:
         note(f"target {target}, seed {seed}\n{text}")
         module = load(text, folder)
-        check_values(module, target, seed)
-        check_gradients(module, target, seed)
+        if check_values(module, target, seed):  # an overflowed float may raise, as in math.sin(inf)
+            check_gradients(module, target, seed)
 
     run()
 

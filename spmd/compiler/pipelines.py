@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from spmd.errors import OptionError
@@ -12,31 +12,35 @@ from spmd.transform.adjoint import adjoint
 from spmd.transform.fission import fission
 from spmd.transform.hoist import hoist
 from spmd.transform.passes import Pass, run
+from spmd.transform.region_sizes import trim_adjoint, trim_regions
 from spmd.transform.regions import regions
 from spmd.transform.simplify import simplify
+from spmd.transform.sizes import trim_sizes
 
 TARGETS = ("auto", "blas", "reference")
 
 PASSES: tuple[Pass, ...] = (
     Pass("simplify", simplify),
+    Pass("sizes", trim_sizes),
     Pass("fission", fission),
     Pass("hoist", hoist),
 )
 
 
-def optimise(module: Module) -> Module:
-    """IR of one example -> better IR of one example."""
-    return run(PASSES, module)
+def optimise(module: Module, watch: Callable[[str, Module], None] | None = None) -> Module:
+    """IR of one example -> better IR of one example; `watch` is told the name of each pass and what it gave."""
+    return run(PASSES, module, watch=watch)
 
 
 def cut(module: Module) -> Program:
     """IR of one example -> regions."""
-    return regions(module)
+    return trim_regions(regions(module))
 
 
 def differentiate(program: Program, wanted: Iterable[Any]) -> dict[int, AdjointRegion]:
     """The adjoint of each region."""
-    return adjoint(program, wanted)
+    found = adjoint(program, wanted)
+    return {k: trim_adjoint(program.regions[k], a) if k >= 0 else a for k, a in found.items()}
 
 
 def check_target(target: str) -> None:

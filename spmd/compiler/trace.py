@@ -6,6 +6,8 @@ inputs, in the order of `given`. What the program captured and what it took for 
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +21,7 @@ from spmd.frontend.names import MISSING, Globals, Guard, Source
 from spmd.frontend.read import Definition, read
 from spmd.frontend.specialise import Specialiser
 from spmd.frontend.values import Abstract, Static
-from spmd.ir.core import Module, Op, Value
+from spmd.ir.core import Module, Value
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,9 @@ def trace(function: Any, arguments: Sequence[Argument]) -> Traced:
 def _enter(specialiser: Specialiser, function: Any, bound: dict[str, Abstract]) -> Abstract:
     """Lowers the entry: the function itself, or a wrapper that calls something that is no Python function."""
     module = specialiser.module
-    if hasattr(function, "__spmd_vmap__"):
-        definition = read(function.__wrapped__)
+    written = _written(function)
+    if written is not function:
+        definition = read(written)
         lower = _calling(function, list(bound))
         spec = specialiser.specialise(definition, ("entry", function), bound, None, None, lower, plain=True)
     else:
@@ -114,8 +117,17 @@ def _enter(specialiser: Specialiser, function: Any, bound: dict[str, Abstract]) 
     return spec.result
 
 
+def _written(function: Any) -> Any:
+    """The Python function behind something that is called."""
+    if hasattr(function, "__spmd_vmap__"):
+        return function.__wrapped__
+    if isinstance(function, types.MethodType):
+        return function.__func__
+    return function.func if isinstance(function, functools.partial) else function
+
+
 def _calling(function: Any, names: list[str]) -> Callable[[Lowering], None]:
-    """The body of an entry that calls a vmapped function with the entry's own arguments."""
+    """The body of an entry that calls something that is no plain function with the entry's own arguments."""
     from spmd.frontend.calls import apply
 
     def lower(low: Lowering) -> None:
@@ -137,7 +149,6 @@ def _prune(module: Module) -> None:
         if name in reached:
             continue
         reached.add(name)
-        op: Op
         stack += [op.attrs["function"] for op in module.functions[name].body.walk() if op.name in ("call", "map")]
     module.functions = {name: f for name, f in module.functions.items() if name in reached}
 

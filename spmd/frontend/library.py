@@ -23,11 +23,12 @@ def call_numpy(
     low: Lowering, function: Any, rule: Any, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
 ) -> Abstract:
     """A call of a function that has a rule; of constants alone it is called now."""
-    for k, thing in enumerate(args):
-        if isinstance(low.settled(thing), Choice):
-            return low.spread(
-                thing, lambda one, k=k: call_numpy(low, function, rule, [*args[:k], one, *args[k + 1 :]], kwargs, node)
-            )
+    several = next((k for k, thing in enumerate(args) if isinstance(low.settled(thing), Choice)), None)
+    if several is not None:
+        before, after = args[:several], args[several + 1 :]
+        return low.spread(
+            args[several], lambda one: call_numpy(low, function, rule, [*before, one, *after], kwargs, node)
+        )
     exact = EXACT.get(function)
     if exact is not None and args and isinstance(args[0], Run):
         return exact(low, args, kwargs, node)

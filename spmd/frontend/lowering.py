@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spmd.errors import SpmdError, StructureError, TypeMismatch, UnsupportedAttribute, UnsupportedType
 from spmd.frontend.joins import Converter, JoinError, join
 from spmd.frontend.read import Definition
 from spmd.frontend.scope import NO_FACTS, Facts, Scope
-from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node, Struct, describe
+from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node, describe
 from spmd.ir.build import Builder
 from spmd.ir.core import Block, Value
 from spmd.ir.types import Num, Ref
@@ -205,13 +206,16 @@ class Lowering:
         for pending, things in zip(alive, parts):
             with self.b.at(pending.block):
                 columns.append(
-                    self.attempt(lambda t=things: [v for x, j in zip(t, joined) for v in self.converter.convert(x, j)])
+                    self.attempt(partial(self._converted, things, joined))
                 )
         results = Yielded(columns, [{r for op in p.block.ops for r in op.results} for p in alive])
         for pending, column in zip(alive, columns):
             with self.b.at(pending.block):
                 self.b.insert("yield", [v for v, keep in zip(column, results.yielded) if keep], ())
         return results
+
+    def _converted(self, things: list[Abstract], targets: list[Abstract]) -> list[Value]:
+        return [v for thing, target in zip(things, targets) for v in self.converter.convert(thing, target)]
 
     def _inherit(self, scope: Scope, results: Yielded, values: list[Value]) -> None:
         """After a branch with one way out, what that way has shown holds."""
@@ -303,9 +307,4 @@ class Yielded:
             [next(fresh) if keep else row[0] for row, keep in zip(zip(*self.columns), self.yielded)]
         )
         return [thing.replace(leaves) for thing in joined]
-
-
-def struct_or_none(thing: Abstract) -> Struct | None:
-    """The thing if it is a container of fixed structure."""
-    return thing if isinstance(thing, Struct) else None
 

@@ -72,4 +72,4 @@ def _read(function: FunctionType, code: Any) -> Definition:
 
 def read(function: Callable[..., Any]) -> Definition:
     """The definition of a Python function. Raises SourceUnavailable."""
-    return _read(function, getattr(function, "__code__", None))  # type: ignore[arg-type]
+    return _read(function, getattr(function, "__code__", None))

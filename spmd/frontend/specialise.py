@@ -250,6 +250,7 @@ class Specialiser:
         spec.result, spec.result_key = result, _key(result, inputs)
         kept = [v not in inputs for v in result.leaves()]
         for pending in low.returns:
+            assert pending.result is not None
             with low.b.at(pending.block):
                 low.b.span = pending.span
                 values = low.attempt(partial(low.converter.convert, pending.result, result))

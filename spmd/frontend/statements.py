@@ -88,7 +88,10 @@ def _unpack(low: Lowering, target: Any, thing: Abstract) -> None:
         assert isinstance(whole, Struct)
         parts = list(whole.items)
     elif isinstance(thing, Choice):
-        parts = [low.spread(thing, lambda one, k=k: _parts(low, one, names, target)[k]) for k in range(len(names))]
+        def part_of(k: int) -> Abstract:
+            return low.spread(thing, lambda one: _parts(low, one, names, target)[k])
+
+        parts = [part_of(k) for k in range(len(names))]
     else:
         parts = _parts(low, thing, names, target)
     for name, part in zip(names, parts):

@@ -39,9 +39,10 @@ def _slice(low: Lowering, node: Any) -> tuple[Abstract, Abstract, Abstract]:
 
 def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: Any) -> Abstract:
     """thing[index]."""
-    for k, part in enumerate(index):
-        if isinstance(part, Choice):
-            return low.spread(part, lambda one, k=k: pick(low, thing, [*index[:k], one, *index[k + 1 :]], several, node))
+    k = next((k for k, part in enumerate(index) if isinstance(part, Choice)), None)
+    if k is not None:
+        before, after = index[:k], index[k + 1 :]
+        return low.spread(index[k], lambda one: pick(low, thing, [*before, one, *after], several, node))
     if isinstance(thing, Struct):
         return _struct_item(low, thing, index, several, node)
     if isinstance(thing, Run) and not several:

@@ -1,0 +1,198 @@
+"""Ways to call: in_axes, containers of mapped arrays, defaults, partial functions, `into` and `bind`, vmap inside."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import spmd
+
+RNG = np.random.default_rng(0)
+XS, YS = RNG.normal(size=(5, 3)), RNG.normal(size=(5, 3))
+
+
+class Pair(NamedTuple):
+    x: Any
+    y: Any
+
+
+@dataclass
+class Batch:
+    x: Any
+    scale: Any
+
+
+def dot(x, y):
+    return np.sum(x * y)
+
+
+def of_pair(pair):
+    return np.sum(pair.x * pair.y)
+
+
+def of_batch(batch):
+    return np.sum(batch.x) * batch.scale
+
+
+def of_dict(d):
+    return np.sum(d["a"]) + d["b"][0] * d["b"][1]
+
+
+def with_default(x, scale=3.0, *, shift=1.0):
+    return np.sum(x) * scale + shift
+
+
+class Shifted:
+    by = 2.0
+
+    @classmethod
+    def shift(cls, x):
+        return x + cls.by
+
+
+inner = spmd.vmap(dot, in_axes=(None, 0))
+inner_gradient = spmd.vmap(spmd.grad(dot), in_axes=(None, 0))
+
+
+def mean_of_rows(w, rows):
+    return np.mean(inner(w, rows))
+
+
+def squares_of_rows(w, rows):
+    out = inner(w, rows)
+    return np.sum(out * out) + out[0]
+
+
+# ------------------------------------------------------------------------------------------------ axes
+@pytest.mark.parametrize("axes", [0, (0, 0), {"x": 0, "y": 0}, {}, [0]])
+def test_axes_by_position_and_by_name(axes: Any) -> None:
+    np.testing.assert_allclose(spmd.vmap(dot, in_axes=axes)(XS, YS), np.sum(XS * YS, axis=1))
+
+
+@pytest.mark.parametrize("axes", [(0, None), {"y": None}])
+def test_shared_arguments(axes: Any) -> None:
+    np.testing.assert_allclose(spmd.vmap(dot, in_axes=axes)(XS, YS[0]), XS @ YS[0])
+    np.testing.assert_allclose(spmd.vmap(dot, in_axes=axes)(y=YS[0], x=XS), XS @ YS[0])
+
+
+def test_another_axis_than_the_first() -> None:
+    np.testing.assert_allclose(spmd.vmap(dot, in_axes=(1, 0))(XS.T.copy(), YS), np.sum(XS * YS, axis=1))
+    np.testing.assert_allclose(spmd.vmap(dot, in_axes=(-1, 0))(XS.T, YS), np.sum(XS * YS, axis=1))
+
+
+def test_containers_carry_the_batch_in_their_arrays() -> None:
+    np.testing.assert_allclose(spmd.vmap(of_pair)(Pair(XS, YS)), np.sum(XS * YS, axis=1))
+    np.testing.assert_allclose(spmd.vmap(of_batch)(Batch(XS, np.arange(5.0))), XS.sum(1) * np.arange(5.0))
+    got = spmd.vmap(of_dict)({"a": XS, "b": (np.arange(5.0), [1.0, 2.0, 3.0, 4.0, 5.0])})
+    np.testing.assert_allclose(got, XS.sum(1) + np.arange(5.0) * np.arange(1.0, 6.0))
+
+
+def test_the_gradient_of_a_container_has_its_structure() -> None:
+    gradient = spmd.vmap(spmd.grad(of_batch))(Batch(XS, np.arange(5.0)))
+    assert isinstance(gradient, Batch)
+    np.testing.assert_allclose(gradient.x, np.repeat(np.arange(5.0)[:, None], 3, axis=1))
+    np.testing.assert_allclose(gradient.scale, XS.sum(1))
+
+
+def test_parameters_left_at_their_defaults_are_shared() -> None:
+    np.testing.assert_allclose(spmd.vmap(with_default)(XS), XS.sum(1) * 3.0 + 1.0)
+    np.testing.assert_allclose(spmd.vmap(with_default)(XS, shift=np.arange(5.0)), XS.sum(1) * 3.0 + np.arange(5.0))
+
+
+def test_out_axes_of_zeros_are_what_there_is() -> None:
+    assert spmd.vmap(dot, out_axes=(0,))(XS, YS).shape == (5,)
+    with pytest.raises(spmd.OptionError):
+        spmd.vmap(dot, out_axes=1)
+
+
+# ------------------------------------------------------------------------------------------------ callables
+def test_partial_functions_and_class_methods() -> None:
+    np.testing.assert_allclose(spmd.vmap(functools.partial(with_default, scale=2.0))(XS), XS.sum(1) * 2.0 + 1.0)
+    np.testing.assert_allclose(spmd.vmap(Shifted.shift)(XS), XS + 2.0)
+
+
+@pytest.mark.parametrize("function", [np.exp, print, Pair(1, 2), 3.0])
+def test_what_is_no_python_function_is_refused(function: Any) -> None:
+    with pytest.raises(spmd.SpmdError):
+        spmd.vmap(function)(XS)
+
+
+def test_a_vmapped_function_keeps_name_and_original() -> None:
+    batched = spmd.vmap(with_default)
+    assert batched.__name__ == "with_default"
+    assert batched.one is with_default
+
+
+# ------------------------------------------------------------------------------------------------ into, bind
+def test_into_writes_into_given_arrays() -> None:
+    out = np.zeros(5)
+    assert spmd.vmap(dot).into(out, XS, YS) is out
+    np.testing.assert_allclose(out, np.sum(XS * YS, axis=1))
+
+
+def test_into_writes_nothing_where_something_does_not_fit() -> None:
+    def both(x, y):
+        return np.sum(x), x * y
+
+    good, bad = np.zeros(5), np.zeros((5, 2))
+    with pytest.raises(spmd.ShapeMismatch, match="out"):
+        spmd.vmap(both).into((good, bad), XS, YS)
+    assert not good.any()
+    with pytest.raises(spmd.ShapeMismatch):
+        spmd.vmap(both).into(good, XS, YS)
+    with pytest.raises(spmd.ShapeMismatch):
+        spmd.vmap(dot).into(np.zeros(5, np.int64), XS, YS)
+
+
+def test_bind_gives_a_call_for_these_types() -> None:
+    bound = spmd.vmap(dot).bind(XS, YS)
+    np.testing.assert_allclose(bound(XS[:2], YS[:2]), np.sum(XS * YS, axis=1)[:2])
+    with pytest.raises(spmd.OptionError):
+        bound(XS.astype(np.float32), YS)
+    gradient = spmd.vmap(spmd.value_and_grad(dot)).bind(XS, YS)
+    value, found = gradient(XS, YS)
+    np.testing.assert_allclose(value, np.sum(XS * YS, axis=1))
+    np.testing.assert_allclose(found, YS)
+
+
+@pytest.mark.parametrize("argnums", [2, -3, (0, 5)])
+def test_arguments_that_there_are_not_have_no_gradient(argnums: Any) -> None:
+    with pytest.raises(spmd.OptionError):
+        spmd.grad(dot, argnums=argnums)(XS[0], YS[0])
+    with pytest.raises(spmd.OptionError):
+        spmd.vjp(dot, XS[0], YS[0], argnums=argnums)
+
+
+# ------------------------------------------------------------------------------------------------ vmap inside
+def test_a_vmapped_call_inside_a_function() -> None:
+    np.testing.assert_allclose(spmd.vmap(mean_of_rows, in_axes=(None, 0))(XS[0], RNG.normal(size=(4, 2, 3))).shape, (4,))
+    w, rows = XS[0], YS
+    value, (dw, drows) = spmd.value_and_grad(squares_of_rows, argnums=(0, 1))(w, rows)
+    out = rows @ w
+    weight = 2 * out
+    weight[0] += 1
+    np.testing.assert_allclose(value, np.sum(out * out) + out[0])
+    np.testing.assert_allclose(dw, weight @ rows)
+    np.testing.assert_allclose(drows, weight[:, None] * w)
+
+
+def test_gradients_of_constants_are_zero() -> None:
+    def maybe(x):
+        return np.sum(x) if len(x) else 0.0
+
+    np.testing.assert_array_equal(spmd.grad(maybe)(np.zeros(0)), np.zeros(0))
+
+    def flat(x):
+        return 2.5
+
+    np.testing.assert_array_equal(spmd.vmap(spmd.grad(flat))(XS), np.zeros_like(XS))
+
+
+def test_gradients_keep_single_precision() -> None:
+    x = XS.astype(np.float32)
+    assert spmd.vmap(spmd.grad(dot))(x, x).dtype == np.float32
+    assert spmd.grad(dot)(x[0], x[0]).dtype == np.float32
