@@ -181,7 +181,7 @@ def chooses_by_and_or(x, y):
 
 @zoo.add(integers(-3, 4, 2))
 def chooses_integers_by_and_or(a, b):
-    return (a and b), (a or b), (not a), a and b > 0, (0 or a), (None or b)
+    return (a and b), (a or b), (not a), a > 0 and b > 0, (0 or a), (None or b)
 
 
 def increased(a):

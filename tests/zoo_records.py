@@ -234,8 +234,9 @@ def reads_a_field_that_some_lack(e):
 
 
 def several_kinds(rng, size):
-    mk = lambda: [None, 1.5, "s", (2, 3.0), rng.normal(size=2), np.float32(3)][int(rng.integers(0, 6))]
-    return [(mk(), [mk() for _ in range(rng.integers(0, 4))]) for _ in range(size)]
+    kinds = [None, 1.5, "s", (2, 3.0), rng.normal(size=2), np.float64(3)]
+    drawn = [[kinds[k] for k in rng.integers(0, 6, rng.integers(1, 5))] for _ in range(size)]
+    return [(v, vs) for v, *vs in drawn]
 
 
 def kind_of(v):

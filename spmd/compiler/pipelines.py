@@ -9,6 +9,7 @@ from spmd.errors import OptionError
 from spmd.ir.core import Module
 from spmd.ir.region import AdjointRegion, Program
 from spmd.transform.adjoint import adjoint
+from spmd.transform.algebra import algebra
 from spmd.transform.fission import fission
 from spmd.transform.hoist import hoist
 from spmd.transform.passes import Pass, run
@@ -21,6 +22,7 @@ TARGETS = ("auto", "blas", "reference")
 
 PASSES: tuple[Pass, ...] = (
     Pass("simplify", simplify),
+    Pass("algebra", algebra),
     Pass("sizes", trim_sizes),
     Pass("fission", fission),
     Pass("hoist", hoist),

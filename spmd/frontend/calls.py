@@ -91,6 +91,9 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
         return call_python(low, value, args, kwargs, node)
     if isinstance(value, type):
         return construct(low, value, args, kwargs, node)
+    if type(value).__module__ == "spmd.api":
+        raise low.error(UnsupportedFunction, f"the gradient of '{value.title}' inside a function cannot run in lanes", node,
+                        "differentiate the outer function.")
     name = getattr(value, "__name__", repr(value))
     module = getattr(value, "__module__", None) or ""
     raise low.error(UnsupportedFunction, f"'{module + '.' if module else ''}{name}' cannot run in lanes", node,

@@ -153,7 +153,9 @@ def call_vmapped(low: Lowering, function: Any, args: list[Abstract], kwargs: dic
     if not hasattr(inner, "__code__"):
         raise low.error(UnsupportedFunction, "only a vmapped Python function can be called in lanes", node)
     bound = bind_arguments(low, read(inner), args, kwargs, node)
-    axes = in_axes(list(bound))
+    names = list(bound)
+    given = {*names[: len(args)], *kwargs}
+    axes = {n: axis if n in given else None for n, axis in in_axes(names).items()}
     parts: list[Abstract] = []
     captured: dict[str, Abstract] = {}
     counts: list[tuple[str, Abstract]] = []

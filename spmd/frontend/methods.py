@@ -13,8 +13,11 @@ from spmd.frontend.attributes import class_attribute, node_field, node_tag, pres
 from spmd.frontend.library import call_numpy
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import tag_test
-from spmd.frontend.values import Abstract, Const, Leaf, Method, Node, Struct, describe, tuple_of
+from spmd.frontend.values import Abstract, Const, Leaf, Method, Node, Run, Struct, describe, tuple_of
 from spmd.ops.table import METHODS
+
+LISTS = "build the list with a comprehension, or write xs = xs + [x]."
+HINTS = {"append": LISTS, "extend": LISTS, "insert": LISTS, "pop": "take a slice: xs = xs[:-1]."}
 
 
 def call_method(low: Lowering, method: Method, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
@@ -36,7 +39,9 @@ def call_method(low: Lowering, method: Method, args: list[Abstract], kwargs: dic
         return Struct("dict", dict, owner.names, owner.items)
     if isinstance(owner, Node):
         return _dispatched(low, owner, method.name, args, kwargs, node)
-    raise low.error(UnsupportedAttribute, f"{describe(owner)} has no method '{method.name}' that can run in lanes", node)
+    hint = HINTS.get(method.name) if isinstance(owner, (Run, Struct)) else None
+    text = f"{describe(owner)} has no method '{method.name}' that can run in lanes"
+    raise low.error(UnsupportedAttribute, text, node, hint)
 
 
 def _replaced(low: Lowering, owner: Struct, changes: dict[str, Abstract], node: Any) -> Abstract:

@@ -81,8 +81,9 @@ def keepable(low: Lowering, thing: Abstract, node: Any) -> None:
 def _unpack(low: Lowering, target: Any, thing: Abstract) -> None:
     thing = low.settled(thing)
     names = list(target.elts)
-    if any(isinstance(n, gast.Starred) for n in names):
-        raise refuse(low.definition, target, low.sp.chain())
+    starred = next((n for n in names if isinstance(n, gast.Starred)), None)
+    if starred is not None:
+        raise refuse(low.definition, starred, low.sp.chain())
     if isinstance(thing, Node):
         whole = spread_node(low, thing, lambda one: tuple_of(tuple(_parts(low, one, names, target))), target)
         assert isinstance(whole, Struct)
@@ -142,8 +143,9 @@ def _augassign(low: Lowering, s: Any) -> None:
     for thing in alternatives(old):
         if isinstance(thing, Leaf) and thing.type.rank:
             result = _in_place(low, s, thing, result, symbol)
-        elif isinstance(thing, (Run, Struct)) and getattr(thing, "kind", "") == "list":
-            raise refuse(low.definition, s, low.sp.chain())
+        elif isinstance(thing, (Run, Struct)) and thing.kind == "list":
+            raise low.error(UnsupportedSyntax, f"the list '{s.target.id}' is changed in place", s,
+                            f"write {s.target.id} = {s.target.id} {symbol} ...")
     low.scope.names[s.target.id] = result
 
 

@@ -96,19 +96,43 @@ def _by_key(low: Lowering, thing: Struct, key: Leaf, node: Any, at: int = 0) -> 
 
 
 def _chosen_item(low: Lowering, thing: Struct, part: Any, node: Any) -> Abstract:
-    """A tuple's item by an index that is known when the program runs: the items of one kind are stacked."""
-    numbers = all(isinstance(i, (Leaf, Const)) for i in thing.items) and thing.items
-    if not numbers or not isinstance(part, Leaf):
-        raise low.error(UnsupportedType, f"{describe(thing)} of different kinds needs an index known now", node)
-    values = [low.value(i) for i in thing.items]
-    if len({v.type for v in values}) > 1:
-        raise low.error(UnsupportedType, f"{describe(thing)} of different kinds needs an index known now", node)
+    """A tuple's item by an index that is known when the program runs: items of one kind are stacked, others tried."""
+    kind = "list" if thing.kind == "list" else "tuple"
+    if not isinstance(part, Leaf) or part.type.rank or part.type.kind not in "iub" or part.type.text:
+        raise low.error(TypeMismatch, f"{kind} indices must be integers or slices, not {describe(part)}", node)
+    text = f"{kind} index out of range"
+    values = [low.value(i) for i in thing.items] if all(map(_is_value, thing.items)) else []
+    if not values or any(v.type != values[0].type for v in values):
+        return _tried_item(low, thing, part.value, text, 0)
     type_ = values[0].type
     assert isinstance(type_, Num)
     stacked = low.attempt(lambda: low.b.emit("stack", *values, axis=0), node)
-    kind = "list" if thing.kind == "list" else "tuple"
-    item = low.attempt(lambda: low.b.emit("index", stacked, part.value, text=f"{kind} index out of range"), node)
+    item = low.attempt(lambda: low.b.emit("index", stacked, part.value, text=text), node)
     return Leaf(item if item.type == type_ else low.b.emit("cast", item, dtype=type_.dtype, python=type_.python))
+
+
+def _is_value(thing: Abstract) -> bool:
+    """A number or array of static shape, which can be stacked."""
+    if isinstance(thing, Leaf):
+        return thing.type.static and not thing.type.text
+    return isinstance(thing, Const) and isinstance(thing.value, (bool, int, float))
+
+
+def _tried_item(low: Lowering, thing: Struct, index: Value, text: str, at: int) -> Abstract:
+    """The items from `at` on are tried in turn, each under its two numbers."""
+    from spmd.frontend.operations import end_in_error
+
+    if at == len(thing.items):
+        end_in_error(low, (IndexError, (text,)))
+    type_ = index.type
+    here = low.b.emit("eq", index, low.converter.constant(at, type_))
+    if type_.kind == "i":  # type: ignore[union-attr]
+        below = low.b.emit("eq", index, low.converter.constant(at - len(thing.items), type_))
+        here = low.b.emit("logical_or", here, below)
+    arms = (lambda: thing.items[at], lambda: _tried_item(low, thing, index, text, at + 1))
+    result = low.branch(here, arms, live=low.scope.names)
+    assert result is not None
+    return result
 
 
 def spread_node(low: Lowering, thing: Node, run: Callable[[Abstract], Abstract], node: Any) -> Abstract:

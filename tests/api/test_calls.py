@@ -54,6 +54,11 @@ class Shifted:
         return x + cls.by
 
 
+def scaled(x, scale=2.0):
+    return x * scale
+
+
+all_scaled = spmd.vmap(scaled)
 inner = spmd.vmap(dot, in_axes=(None, 0))
 inner_gradient = spmd.vmap(spmd.grad(dot), in_axes=(None, 0))
 
@@ -169,7 +174,9 @@ def test_arguments_that_there_are_not_have_no_gradient(argnums: Any) -> None:
 
 # ------------------------------------------------------------------------------------------------ vmap inside
 def test_a_vmapped_call_inside_a_function() -> None:
-    np.testing.assert_allclose(spmd.vmap(mean_of_rows, in_axes=(None, 0))(XS[0], RNG.normal(size=(4, 2, 3))).shape, (4,))
+    groups = RNG.normal(size=(4, 2, 3))
+    got = spmd.vmap(mean_of_rows, in_axes=(None, 0))(XS[0], groups)
+    np.testing.assert_allclose(got, np.mean(groups @ XS[0], axis=1))
     w, rows = XS[0], YS
     value, (dw, drows) = spmd.value_and_grad(squares_of_rows, argnums=(0, 1))(w, rows)
     out = rows @ w
@@ -178,6 +185,26 @@ def test_a_vmapped_call_inside_a_function() -> None:
     np.testing.assert_allclose(value, np.sum(out * out) + out[0])
     np.testing.assert_allclose(dw, weight @ rows)
     np.testing.assert_allclose(drows, weight[:, None] * w)
+
+
+def sum_of_scaled(xs):
+    return np.sum(all_scaled(xs)) + np.sum(all_scaled(xs, 3.0 * xs))
+
+
+def test_defaults_of_a_vmapped_call_inside_are_shared() -> None:
+    np.testing.assert_allclose(spmd.vmap(sum_of_scaled)(XS), XS.sum(1) * 2 + 3 * (XS**2).sum(1))
+
+
+gradient_inside = spmd.grad(scaled)
+
+
+def asks_a_gradient(x):
+    return gradient_inside(x) * x
+
+
+def test_a_gradient_inside_a_function_is_refused_as_such() -> None:
+    with pytest.raises(spmd.UnsupportedFunction, match="gradient"):
+        spmd.vmap(asks_a_gradient)(XS[0])
 
 
 def test_gradients_of_constants_are_zero() -> None:

@@ -29,7 +29,7 @@ def names_it_by_walrus(xs):
     total = 0.0
     for k, x in (both := enumerate(xs)):
         total = total + k * x
-    return total
+    return total, sum([k for k, _ in both])
 
 
 def hides_an_iterator(xs):

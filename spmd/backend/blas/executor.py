@@ -30,6 +30,7 @@ from spmd.runtime.code import Code
 from spmd.runtime.frames import TableData
 from spmd.runtime.machine import Machine
 from spmd.runtime.ragged import Ragged
+from spmd.runtime.threads import BLAS
 
 
 class Compiled:
@@ -108,7 +109,7 @@ class Compiled:
         run = Machine(
             self.code, known, tables, budget=budget, tape=tape, capacities=sizes, profile=profile, first=first
         )
-        with np.errstate(all="ignore"):
+        with BLAS.narrow(), np.errstate(all="ignore"):
             kept: tuple[Any, ...] = ()
             if self.prologue is not None:
                 derived, kept = self.prologue(run)

@@ -15,6 +15,7 @@ from spmd.backend.blas.plan import num
 from spmd.ir.core import Op
 from spmd.runtime.faults import Faults
 from spmd.runtime.ragged import Array, add_rows
+from spmd.runtime.threads import BLAS, WIDE
 
 Rule = Callable[..., Any]
 REDUCTIONS: dict[str, Any] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
@@ -28,6 +29,8 @@ def shorter(op: Op, forms: list[str], general: Rule) -> Rule:
         return _index(op, forms[0] == "rows", general)
     if op.name == "onto_index" and forms == ["rows", "rows"] and num(op.result).rank:
         return _onto_index(op, general)
+    if op.name == "matmul" and sorted(forms) == ["rows", "uniform"]:
+        return _product(op, forms.index("rows"), general)
     return general
 
 
@@ -64,6 +67,20 @@ def _onto_index(op: Op, general: Rule) -> Rule:
         return out
 
     return onto_index
+
+
+def _product(op: Op, varying: int, general: Rule) -> Rule:
+    """A product with a matrix that all rows share: large ones get all threads."""
+    left, right = (num(v) for v in op.operands)
+    limit = -(-WIDE // max(left.size * (right.shape[-1] if right.rank > 1 else 1), 1))
+
+    def product(x: Any, y: Any, **given: Any) -> Any:
+        if len(y if varying else x) < limit:
+            return general(x, y, **given)
+        with BLAS.wide():
+            return general(x, y, **given)
+
+    return product
 
 
 class Moves:

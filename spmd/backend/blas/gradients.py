@@ -14,6 +14,7 @@ import numpy as np
 
 from spmd.backend.blas.fast import Moves
 from spmd.runtime.ragged import Array, Ragged
+from spmd.runtime.threads import BLAS, WIDE
 
 FLUSH = 1 << 16
 
@@ -101,7 +102,11 @@ class SharedGradient:
 def summed_products(left: Array, right: Array) -> Array:
     """Sum over rows of outer(left, right), in which 0 times anything is 0: an example whose value is infinite or NaN
     but has no part in the result leaves the gradient of shared weights as it is."""
-    total = left.T @ right
+    if left.size * right.shape[-1] < WIDE:
+        total = left.T @ right
+    else:
+        with BLAS.wide():
+            total = left.T @ right
     if np.isfinite(total).all():
         return total
     bad = ~(np.isfinite(left).all(axis=1) & np.isfinite(right).all(axis=1))

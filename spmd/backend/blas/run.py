@@ -17,6 +17,7 @@ from spmd.runtime.frames import ColumnSpec, TableData
 from spmd.runtime.log import Log
 from spmd.runtime.machine import Machine
 from spmd.runtime.ragged import Array, Ragged, concat
+from spmd.runtime.threads import BLAS
 
 if TYPE_CHECKING:
     from spmd.backend.blas.executor import Compiled
@@ -112,7 +113,7 @@ class Run:
         back = Backward(run, chunk.batch if per_lane else None, compiled.moves)
         code = compiled.code
         spec = code.frames[code.entry]
-        with np.errstate(all="ignore"):
+        with BLAS.narrow(), np.errstate(all="ignore"):
             for position, value in zip(spec.results, given):
                 if value is not None:
                     _seed(back, code.entry, spec.columns[position], slice(0, chunk.batch), value)
