@@ -219,7 +219,8 @@ def _places(out: Any, result: Any, name: str) -> Iterator[tuple[Any, Any]]:
     """The arrays of `out` with what goes into each."""
     if isinstance(out, np.ndarray) and isinstance(result, np.ndarray):
         if out.shape != result.shape or not np.can_cast(result.dtype, out.dtype, "same_kind"):
-            raise ShapeMismatch(f"{name} is {out.dtype}{list(out.shape)}; the result is {result.dtype}{list(result.shape)}")
+            found = f"{result.dtype}{list(result.shape)}"
+            raise ShapeMismatch(f"{name} is {out.dtype}{list(out.shape)}; the result is {found}")
         yield out, result
     elif isinstance(out, dict) and isinstance(result, dict) and list(out) == list(result):
         for key, part in out.items():
@@ -337,7 +338,9 @@ def _no_aux(has_aux: bool) -> None:
         raise OptionError("has_aux=True is not available", hint="compute what else is needed in a call of its own.")
 
 
-def vjp(f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] | None = None) -> tuple[Any, Callable[..., Any]]:
+def vjp(
+    f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] | None = None
+) -> tuple[Any, Callable[..., Any]]:
     """(f(*args), pullback): `pullback(cotangent)` gives a tuple, one gradient for each argnum (all arguments if None),
     summed over the batch for shared arguments of a vmapped function. It may be called again."""
     with hide_compiler_frames():

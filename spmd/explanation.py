@@ -1,7 +1,7 @@
 """`spmd.explain`: what the compiler makes of a program, stage by stage, as text.
 
-The invariant: the text is that of the program which a call with these arguments runs; nothing is executed. Must not know
-how a stage works: it asks the pipeline and prints.
+The invariant: the text is that of the program which a call with these arguments runs; nothing is executed. Must not
+know how a stage works: it asks the pipeline and prints.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ first ones are the extremes (loops of no trip, trees of one node, a NaN).
 from __future__ import annotations
 
 import zoo_arrays
+import zoo_children
 import zoo_jumps
 import zoo_loops
 import zoo_records
@@ -19,7 +20,8 @@ from program import Program
 ZOO: dict[str, Program] = {
     program.name: program
     for part in (
-        zoo_scalars, zoo_loops, zoo_jumps, zoo_recursion, zoo_trees, zoo_records, zoo_arrays, zoo_sequences
+        zoo_scalars, zoo_loops, zoo_jumps, zoo_recursion, zoo_trees, zoo_children, zoo_records, zoo_arrays,
+        zoo_sequences,
     )
     for program in part.zoo.programs
 }

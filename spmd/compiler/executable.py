@@ -1,7 +1,7 @@
 """A compiled program with what it needs at a call: where its inputs come from, what it returns, its adjoints.
 
-The invariant: an executable is immutable but for adjoints that are compiled on demand under a lock, so threads may share
-it; all that belongs to one call is in a `Call`.
+The invariant: an executable is immutable but for adjoints that are compiled on demand under a lock, so threads may
+share it; all that belongs to one call is in a `Call`.
 """
 
 from __future__ import annotations
@@ -149,8 +149,9 @@ class Call:
         if isinstance(result, Const) and type(result.value) is float:
             return []
         if not isinstance(result, Leaf) or result.type.shape or not result.type.floating:
+            name = _name(self.executable.function)
             raise GradientError(
-                f"a gradient is of a function that returns one float number; '{_name(self.executable.function)}' does not",
+                f"a gradient is of a function that returns one float number; '{name}' does not",
                 hint="sum the result, or use spmd.vjp.",
             )
         return [np.ones(self.batch, result.type.dtype)]
@@ -186,7 +187,8 @@ class Call:
             if not isinstance(v.type, Num):
                 name = self.executable.arguments[position].name
                 raise GradientError(
-                    f"gradients for each example with respect to '{name}', a list or objects shared by all, are not kept",
+                    f"gradients for each example with respect to '{name}', a list or objects shared by all, are"
+                    " not kept",
                     hint="map over the argument, or differentiate the sum.",
                 )
         return _stack_like(thing, iter(kept))
@@ -216,7 +218,9 @@ def _inputs(executable: Executable, columns: list[Columns], captured: list[Packe
     return found
 
 
-def call(executable: Executable, packed: list[Packed], batch: int, wanted: Wanted | None, captured: list[Packed]) -> Call:
+def call(
+    executable: Executable, packed: list[Packed], batch: int, wanted: Wanted | None, captured: list[Packed]
+) -> Call:
     """Runs the program on packed arguments."""
     packed = [fitted(p, a.schema) for p, a in zip(packed, executable.arguments)]
     columns = [Columns(a.name, p) for a, p in zip(executable.arguments, packed)]

@@ -118,12 +118,15 @@ def over_generator(low: Lowering, function: Any, node: Any) -> Abstract:
     args = [comprehension(low, a) if isinstance(a, gast.GeneratorExp) else expression(low, a) for a in node.args]
     kwargs = {k.arg: expression(low, k.value) for k in node.keywords}
     if function in (any, all) and not _harmless(low, low.b.block.ops[start:]):
-        raise low.error(UnsupportedSyntax, f"{function.__name__}() of a generator whose items may raise cannot run in lanes",
-                        node.args[0], "write a list, which computes all items: [... for ...].")
+        text = f"{function.__name__}() of a generator whose items may raise cannot run in lanes"
+        raise low.error(UnsupportedSyntax, text, node.args[0], "write a list, which computes all items: [... for ...].")
     low.locate(node)
     if rule is not None:
         return rule(low, args, kwargs, node)
     return call_numpy(low, function, NUMPY[function], args, kwargs, node)
+
+
+OBSERVABLE = frozenset({"call", "loop", "guard", "raise", "nonnull", "item"})
 
 
 def _harmless(low: Lowering, ops: list[Op]) -> bool:
@@ -134,7 +137,7 @@ def _harmless(low: Lowering, ops: list[Op]) -> bool:
             callee = low.sp.module.functions.get(op.attrs["function"])
             if callee is None or not _harmless(low, [o for o in callee.body.ops if not o.terminator]):
                 return False
-        elif op.name in ("call", "loop", "guard", "raise", "nonnull", "item") or op.name in PRIMITIVES and may_raise(op):
+        elif op.name in OBSERVABLE or op.name in PRIMITIVES and may_raise(op):
             return False
         elif not _harmless(low, [o for o in inner if o.name not in ("yield", "return")]):
             return False

@@ -92,8 +92,8 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
     if isinstance(value, type):
         return construct(low, value, args, kwargs, node)
     if type(value).__module__ == "spmd.api":
-        raise low.error(UnsupportedFunction, f"the gradient of '{value.title}' inside a function cannot run in lanes", node,
-                        "differentiate the outer function.")
+        text = f"the gradient of '{value.title}' inside a function cannot run in lanes"
+        raise low.error(UnsupportedFunction, text, node, "differentiate the outer function.")
     name = getattr(value, "__name__", repr(value))
     module = getattr(value, "__module__", None) or ""
     raise low.error(UnsupportedFunction, f"'{module + '.' if module else ''}{name}' cannot run in lanes", node,
@@ -136,7 +136,8 @@ def bind_arguments(
     bound: dict[str, Abstract] = dict(zip(names, args))
     if len(args) > len(names):
         if spec.vararg is None:
-            raise low.error(TypeMismatch, f"{title}() takes {len(names)} positional arguments but {len(args)} were given", node)
+            text = f"{title}() takes {len(names)} positional arguments but {len(args)} were given"
+            raise low.error(TypeMismatch, text, node)
         bound[spec.vararg.id] = tuple_of(tuple(args[len(names) :]))
     elif spec.vararg is not None:
         bound[spec.vararg.id] = tuple_of(())
@@ -157,7 +158,7 @@ def bind_arguments(
         raise low.error(UnsupportedFunction, f"{title}() takes **{spec.kwarg.id}, which cannot run in lanes", node)
     for name, thing in bound.items():
         if holds_iterable(thing):
-            raise low.error(UnsupportedType, f"'{name}' of {title}() is a range or an iterator, which cannot be passed on",
-                            node, "pass a list, an array or the bounds.")
+            text = f"'{name}' of {title}() is a range or an iterator, which cannot be passed on"
+            raise low.error(UnsupportedType, text, node, "pass a list, an array or the bounds.")
     order = [*names, *([spec.vararg.id] if spec.vararg else []), *only]
     return {name: bound[name] for name in order}

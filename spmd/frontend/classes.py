@@ -127,7 +127,8 @@ def _instance(low: Lowering, thing: Abstract, classes: tuple[type, ...]) -> bool
         return issubclass(class_of(thing), classes)
     if isinstance(thing, Node):
         layout = low.sp.layouts[thing.table]
-        if not any(issubclass(cls, classes) for cls, _ in layout.classes) and not (thing.nullable and isinstance(None, classes)):
+        none = thing.nullable and isinstance(None, classes)
+        if not none and not any(issubclass(cls, classes) for cls, _ in layout.classes):
             return False
         return None
     return False

@@ -1,7 +1,8 @@
 """`[expr for x in xs]` and calls of vmapped functions: one function, mapped over elements.
 
-The expression becomes a function of the element and of the names that it reads; a `map` runs one frame for each element,
-all of them together. The invariant: elements do not see each other, so their order of execution cannot be observed.
+The expression becomes a function of the element and of the names that it reads; a `map` runs one frame for each
+element, all of them together. The invariant: elements do not see each other, so their order of execution cannot be
+observed.
 A comprehension that only picks fields is a view of the list it runs over; one that only calls a function maps that.
 """
 
@@ -82,7 +83,7 @@ def mapped(
     args = {**elements, **captured}
     span = low.b.span
     shape = tuple((kind, type_) for _, kind, type_ in sources)
-    spec = low.sp.specialise(low.definition, (identity, shape), args, low, span, lower, title, plain=True)
+    spec = low.sp.specialise(low.definition, (identity, shape, things.shape), args, low, span, lower, title, plain=True)
     low.b.span = span
     inputs = set(low.sp.module.inputs)
     same = [v for thing in captured.values() for v in thing.leaves() if v not in inputs]
@@ -147,7 +148,9 @@ def _only_calls(
 
 
 # ------------------------------------------------------------------------------------------------ vmap inside
-def call_vmapped(low: Lowering, function: Any, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
+def call_vmapped(
+    low: Lowering, function: Any, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
+) -> Abstract:
     """A call of a vmapped function: one frame for each example, its results stacked."""
     inner, in_axes = function.__spmd_vmap__
     if not hasattr(inner, "__code__"):
@@ -214,7 +217,8 @@ def _sliced(low: Lowering, thing: Abstract, node: Any) -> Abstract:
             assert isinstance(items, Struct)
             return Struct(thing.kind, thing.cls, thing.names, items.items)
 
-        return Iterable(inner.count, inner.at, inner.sources, again)
+        shape = (thing.kind, thing.cls, thing.names, inner.shape)
+        return Iterable(inner.count, inner.at, inner.sources, again, shape=shape)
     return iterable(low, thing, node)
 
 
@@ -232,7 +236,8 @@ def stacked(low: Lowering, run: Run, node: Any) -> Abstract:
             return Leaf(as_column(low, Run(run.value, item, fields), node))
         if isinstance(item, Const) and item.value is None:
             return item
-        raise low.error(UnsupportedFunction, f"a vmapped function that returns {describe(item)} cannot be called here", node)
+        text = f"a vmapped function that returns {describe(item)} cannot be called here"
+        raise low.error(UnsupportedFunction, text, node)
 
     return stack(run.item, run.fields)
 

@@ -65,7 +65,8 @@ def _over_run(low: Lowering, run: Run) -> Iterable:
     def at(i: Value) -> Abstract:
         return load_item(low, run, low.b.insert("item", [run.value, i], [ref], {"table": run.table}).result)
 
-    return Iterable(count, at, ((run.value, "each", ref),), lambda values: _item_of(low, run, values[0]))
+    shape = ("run", run.item.key(), run.fields)
+    return Iterable(count, at, ((run.value, "each", ref),), lambda values: _item_of(low, run, values[0]), shape=shape)
 
 
 def _item_of(low: Lowering, run: Run, ref: Value) -> Abstract:
@@ -132,7 +133,8 @@ def _range(low: Lowering, start: Abstract, step: Abstract, count: Abstract) -> I
 
     known = all(isinstance(a, Const) for a in (start, step))
     sources = ((None, "index", COUNT),) if known else ()
-    return Iterable(count, number, sources, (lambda values: number(values[0])) if known else None)
+    shape = ("range", start.key(), step.key()) if known else ()
+    return Iterable(count, number, sources, (lambda values: number(values[0])) if known else None, shape=shape)
 
 
 def make_enumerate(low: Lowering, args: list[Abstract], node: Any, start: Abstract | None = None) -> Iterable:
@@ -176,7 +178,8 @@ def _together(low: Lowering, parts: list[Iterable], count: Abstract) -> Iterable
     def rebuild(values: list[Value]) -> Abstract:
         return tuple_of(tuple(make(values[a:b]) for make, a, b in rebuilds))
 
-    return Iterable(count, lambda i: tuple_of(tuple(p.at(i) for p in parts)), tuple(sources), rebuild)
+    shape = tuple((part.shape, len(part.sources)) for part in parts)
+    return Iterable(count, lambda i: tuple_of(tuple(p.at(i) for p in parts)), tuple(sources), rebuild, shape=shape)
 
 
 def make_reversed(low: Lowering, args: list[Abstract], node: Any) -> Iterable:

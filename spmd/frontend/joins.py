@@ -202,7 +202,9 @@ class Converter:
                 return self.constant(self.intern(thing.value), TEXT)
             if thing.value is NONE.value:
                 raise JoinError("None has no number")
-            return self.constant(thing.value, type_) if not type_.shape else self._number(self.b.const(thing.value), type_)
+            if not type_.shape:
+                return self.constant(thing.value, type_)
+            return self._number(self.b.const(thing.value), type_)
         assert isinstance(thing, Leaf)
         return self._number(thing.value, type_)
 

@@ -110,7 +110,7 @@ def _unroll(low: Lowering, s: Any, items: tuple[Abstract, ...]) -> None:
 
 
 def _rounds(low: Lowering, s: Any, items: tuple[Abstract, ...]) -> None:
-    """An unrolled loop with jumps: each round is a loop of one trip, and the rest runs where none has left by `break`."""
+    """An unrolled loop with jumps: each round is a loop of one trip, the next runs where none has left by `break`."""
     if not items:
         block(low, s.orelse)
         return

@@ -20,7 +20,10 @@ LISTS = "build the list with a comprehension, or write xs = xs + [x]."
 HINTS = {"append": LISTS, "extend": LISTS, "insert": LISTS, "pop": "take a slice: xs = xs[:-1]."}
 
 
-def call_method(low: Lowering, method: Method, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
+def call_method(
+    low: Lowering, method: Method, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
+) -> Abstract:
+    """owner.name(*args, **kwargs)"""
     from spmd.frontend.calls import call_python
 
     owner = low.settled(method.owner)

@@ -46,7 +46,9 @@ COMPARE = {
     gast.Lt: ("<", operator.lt), gast.LtE: ("<=", operator.le), gast.Gt: (">", operator.gt),
     gast.GtE: (">=", operator.ge), gast.Eq: ("==", operator.eq), gast.NotEq: ("!=", operator.ne),
 }
-UNARY: dict[type, tuple[str, Callable[..., Any]]] = {gast.USub: ("-", operator.neg), gast.UAdd: ("+", operator.pos), gast.Invert: ("~", operator.invert)}
+UNARY: dict[type, tuple[str, Callable[..., Any]]] = {
+    gast.USub: ("-", operator.neg), gast.UAdd: ("+", operator.pos), gast.Invert: ("~", operator.invert),
+}
 
 
 def end_in_error(low: Lowering, error: tuple[Any, tuple[Any, ...]]) -> NoReturn:

@@ -15,7 +15,8 @@ import numpy as np
 from spmd.errors import UnsupportedType
 from spmd.frontend.lowering import Dead, Lowering
 from spmd.frontend.operations import end_in_error, guard
-from spmd.frontend.values import UNBOUND, Abstract, Const, Leaf, Run, describe
+from spmd.frontend.values import UNBOUND, Abstract, Const, Leaf, Run, describe, is_number
+from spmd.ir.build import constant_type
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num
 from spmd.ops import operators
@@ -29,12 +30,30 @@ def as_column(low: Lowering, run: Run, node: Any) -> Value:
     if run.item is UNBOUND:
         demand_empty(low, run)
         return low.converter.zero(Num("float64", (None,)))
+    if isinstance(run.item, Const) and is_number(run.item):
+        return _filled(low, run, run.item)
     if not isinstance(run.item, Leaf) or not run.item.type.static or run.item.type.text:
         raise low.error(UnsupportedType, f"a list of {describe(run.item)} cannot become an array in lanes", node,
                         "its items must be numbers, or arrays of one shape.")
     item = run.item.type
     type_ = Num(item.dtype, (None, *item.shape))
     return low.b.insert("column", [run.value], [type_], {"table": run.table, "field": run.fields[0]}).result
+
+
+def _filled(low: Lowering, run: Run, item: Const) -> Value:
+    """A list whose items are all one number that is known now."""
+    length = low.b.insert("length", [run.value], [INT]).result
+    dims = low.b.emit("stack", low.b.emit("cast", length, dtype="int64", python=False), axis=0)
+    number = low.converter.constant(item.value, Num(constant_type(item.value).dtype))
+    return low.b.emit("fill_to", number, dims, shape=(None,))
+
+
+def _python_kind(run: Run) -> Num | None:
+    """The kind of the items, if they are Python numbers."""
+    type_ = run.item.type if isinstance(run.item, Leaf) else None
+    if isinstance(run.item, Const) and is_number(run.item):
+        type_ = constant_type(run.item.value)
+    return type_ if type_ is not None and type_.python else None
 
 
 def demand_empty(low: Lowering, run: Run) -> None:
@@ -109,9 +128,10 @@ def _concatenate(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract
     assert isinstance(type_, Num)
     if type_.rank < 2:
         raise low.error(UnsupportedType, "zero-dimensional arrays cannot be concatenated", node)
-    if not isinstance(given, Const) or not isinstance(given.value, int) or not -type_.rank < given.value < type_.rank - 1:
+    number = given.value if isinstance(given, Const) else None
+    if not isinstance(number, int) or not -type_.rank < number < type_.rank - 1:
         raise low.error(UnsupportedType, "the axis to concatenate along must be a constant in range", node)
-    axis = given.value % (type_.rank - 1)
+    axis = number % (type_.rank - 1)
     plain = Num("int64")
     count = low.b.emit("cast", low.b.emit("dim", column, axis=0), dtype="int64", python=False)
     sizes = [low.converter.constant(n, plain) for n in type_.shape[1:]]
@@ -130,10 +150,11 @@ def _sum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node:
         demand_empty(low, run)
         return start
     column = as_column(low, run, node)
+    if column.type.kind == "b":  # type: ignore[union-attr]
+        column = low.b.emit("cast", column, dtype="int64", python=False)
     total = low.attempt(lambda: low.b.emit("sum", column, axes=(0,), keepdims=False), node)
-    assert isinstance(run.item, Leaf)
-    if run.item.type.python:
-        item = run.item.type
+    item = _python_kind(run)
+    if item is not None:
         dtype = "int64" if item.dtype == "bool" else item.dtype
         total = low.b.emit("cast", total, dtype=dtype, python=True)
     return Leaf(low.attempt(lambda: operators.binary(low.b, "+", low.value(start), total), node))
@@ -150,7 +171,7 @@ def extremum(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
     if isinstance(thing, Run):
         if thing.item is UNBOUND:
             end_in_error(low, error)
-        column, python = as_column(low, thing, node), isinstance(thing.item, Leaf) and thing.item.type.python
+        column, python = as_column(low, thing, node), _python_kind(thing) is not None
     else:
         assert isinstance(thing, Leaf)
         column, python = thing.value, False

@@ -6,8 +6,8 @@ function is lowered again until its results no longer change (Kleene iteration; 
 specialisation that used unfinished results of another is lowered again with it.
 
 The invariant: after `call` at the outermost level every function in `module.functions` was lowered with the final
-results of all that it calls. Which rows may be None is joined over all calls, so that a root and an inner node of a tree
-run in the same regions.
+results of all that it calls. Which rows may be None is joined over all calls, so that a root and an inner node of a
+tree run in the same regions.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ class Specialiser:
                 )
             fresh = iter([v if v in inputs else Value(_never_null(v.type)) for v in leaves])
             params = {name: thing.replace(fresh) for name, thing in args.items()}
-            spec = Spec(key, self._name(title or definition.name), title or definition.name, params, lower, definition, plain)
+            title = title or definition.name
+            spec = Spec(key, self._name(title), title, params, lower, definition, plain)
             self.specs[key] = spec
         self._note_nullable(spec, leaves, low)
         if spec.running:

@@ -33,7 +33,8 @@ def subscript(low: Lowering, node: Any) -> Abstract:
 def _slice(low: Lowering, node: Any) -> tuple[Abstract, Abstract, Abstract]:
     from spmd.frontend.expressions import expression
 
-    bounds = [expression(low, part) if part is not None else Const(None) for part in (node.lower, node.upper, node.step)]
+    parts = (node.lower, node.upper, node.step)
+    bounds = [expression(low, part) if part is not None else Const(None) for part in parts]
     return (bounds[0], bounds[1], bounds[2])
 
 
@@ -269,7 +270,9 @@ def _without_ellipsis(low: Lowering, index: list[Any], rank: int, node: Any) -> 
 
 
 def _is_dynamic_or_int(part: Any) -> bool:
-    return isinstance(part, Leaf) or isinstance(part, Const) and isinstance(part.value, int) and not isinstance(part.value, bool)
+    if isinstance(part, Const):
+        return isinstance(part.value, int) and not isinstance(part.value, bool)
+    return isinstance(part, Leaf)
 
 
 def _integer(low: Lowering, part: Any, node: Any) -> Value:

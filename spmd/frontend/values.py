@@ -224,6 +224,7 @@ class Iterable(Abstract):
 
     `count` is a constant or a Python int leaf. `sources` feed a `map`: (operand or None for the count, each kind, type
     of the callee's parameter), from which `rebuild` makes the item inside the callee. A fixed structure has `items`.
+    `shape` is what `rebuild` makes: two things of equal sources and shape have the same items inside a callee.
     `once`: Python's iterator is used up by running over it.
     """
 
@@ -232,6 +233,7 @@ class Iterable(Abstract):
     sources: tuple[tuple[Value | None, str, Any], ...] = ()
     rebuild: Callable[[list[Value]], Abstract] | None = None
     items: tuple[Abstract, ...] | None = None
+    shape: Any = ()
     once: bool = False
 
     def key(self) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from spmd.backend.blas import products, structural
+from spmd.backend.blas import products
 from spmd.backend.blas.chains import Kernels
 from spmd.backend.blas.emit import OpWriter
 from spmd.backend.blas.plan import Plan, num, trail
@@ -242,8 +242,7 @@ class AdjointWriter:
 
     def _add_run(self, add: Add) -> None:
         assert add.ref is not None
-        run = self.ops.name(add.ref)
-        rows = f"{self.source.function(structural.run_rows)}({run})"
+        rows = self.ops.run_rows(add.ref)
         value = f"{self._block_value(add.value)}.flat()"
         if not add.table.startswith("@"):
             self.source.line(f"back.add_field({self.plan.table_number[add.table]}, {add.index}, {rows}, {value})")

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from spmd.backend.blas import dynamic, fast, structural
+from spmd.backend.blas import dynamic, fast, spaces, structural
 from spmd.backend.blas.chains import Chain, ChainMaker, Kernels, Rerun, contiguous
+from spmd.backend.blas.dynamic_flat import static_sizes
 from spmd.backend.blas.grouping import Group, Item, group, sizes_first, sunk, uniform_values
 from spmd.backend.blas.plan import Plan, num
 from spmd.backend.blas.ragged_chains import RaggedChain
@@ -39,6 +40,8 @@ class OpWriter(StructuralWriter):
         self.places: dict[Value, str] = {}
         self.placed: set[Value] = set()
         self.built: set[Op] = set()
+        # Vectors of sizes that are those of a ragged value.
+        self.likes: dict[Value, Value] = {}
         self.prepares = True
 
     def emit(self, ops: Sequence[Op], kept: Set[Value] = frozenset()) -> None:
@@ -96,7 +99,7 @@ class OpWriter(StructuralWriter):
         chain = ChainMaker(group_, self.uniform, self._known).make(wanted)
         made = {op.result for op in group_.ops}
         forms = {v: self.held(v).form for op in group_.ops for v in op.operands if v not in made}
-        call = RaggedChain(group_, chain, forms)
+        call = RaggedChain(group_, chain, forms, self.likes)
         kernels.add(chain.spec, vars(call), "kernel")
         self.faults = True
         names = [self.source.fresh() for _ in chain.outputs]
@@ -171,6 +174,8 @@ class OpWriter(StructuralWriter):
                 return
             operands[0] = Held(f"({self.as_rows(operands[0])})", "rows", operands[0].type)
         result = num(op.result)
+        if self._shared_space(op, operands):
+            return
         if any(h.form == "lazy" for h in operands):
             self._element(op, operands)
             return
@@ -190,6 +195,26 @@ class OpWriter(StructuralWriter):
         self.source.line(f"{name} = {self.source.constant(rule, 'p')}({args})")
         tight = op.name == "matmul" or (op.name == "slice" and _plain_cut(op) and operands[0].tight)
         self.set(op.result, name, form, tight=tight and form == "rows")
+
+    def _shared_space(self, op: Op, operands: Sequence[Held]) -> bool:
+        """Whether the op was emitted as one that hands on the sizes of a ragged value."""
+        source, first = self.source, operands[0]
+        if op.name == "shape_of" and first.form == "ragged":
+            self.likes[op.result] = op.operands[0]
+            self.set(op.result, f"{source.function(spaces.sizes_of)}({first.name})", "rows")
+            return True
+        like = self.likes.get(op.operands[-1])
+        if op.name == "broadcast_to" and like is not None and spaces.spreads(op, first.form, like.type):
+            text, form = f"{source.function(spaces.spread)}({first.name}, {self.name(like)})", "ragged"
+        elif op.name == "sum" and self.kernels is not None and spaces.sums_blocks(op, first.form):
+            total = source.constant(spaces.block_sums(static_sizes(num(op.result))), "p")
+            text, form = f"{total}({first.name})", "rows"
+        else:
+            return False
+        name = source.fresh()
+        source.line(f"{name} = {text}")
+        self.set(op.result, name, form, tight=form == "rows")
+        return True
 
     def _uniform(self, op: Op, record: Any, operands: Sequence[Held]) -> None:
         rule = partial(record.numpy, **op.attrs) if op.attrs else record.numpy

@@ -71,8 +71,8 @@ def _onto_index(op: Op, general: Rule) -> Rule:
 
 def _product(op: Op, varying: int, general: Rule) -> Rule:
     """A product with a matrix that all rows share: large ones get all threads."""
-    left, right = (num(v) for v in op.operands)
-    limit = -(-WIDE // max(left.size * (right.shape[-1] if right.rank > 1 else 1), 1))
+    inner = num(op.operands[0]).shape[-1] or 0
+    limit = -(-WIDE // max(num(op.result).size * inner, 1))
 
     def product(x: Any, y: Any, **given: Any) -> Any:
         if len(y if varying else x) < limit:

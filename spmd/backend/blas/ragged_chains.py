@@ -15,18 +15,21 @@ from spmd.backend.blas import dynamic
 from spmd.backend.blas.chains import Chain, contiguous
 from spmd.backend.blas.grouping import Group
 from spmd.backend.blas.plan import num, trail
+from spmd.backend.blas.spaces import sizes_of
 from spmd.ir.core import Value
 from spmd.runtime.faults import Faults
 from spmd.runtime.ragged import Ragged
 
 
 class RaggedChain:
-    """One group. Called with all values that its ops read from outside, `outside`, in order."""
+    """One group. Called with all values that its ops read from outside, `outside`, in order. `likes`: vectors of sizes
+    and the values whose sizes they are, which stand for them."""
 
-    def __init__(self, group: Group, chain: Chain, forms: dict[Value, str]) -> None:
+    def __init__(self, group: Group, chain: Chain, forms: dict[Value, str], likes: dict[Value, Value]) -> None:
         made = {op.result for op in group.ops}
-        read = {v: None for op in group.ops for v in op.operands if v not in made}
-        self.outside = list(read)
+        read = dict.fromkeys(v for op in group.ops for v in op.operands if v not in made)
+        self.sizes = [(v, likes[v]) for v in read if v in likes]
+        self.outside = list(dict.fromkeys(likes.get(v, v) for v in read))
         place = {v: i for i, v in enumerate(self.outside)}
         self.operands = [(place[v], kind, np.dtype(num(v).dtype)) for v, kind in chain.operands]
         self.full = [place[v] for v, kind in chain.operands if kind == "full"]
@@ -58,6 +61,7 @@ class RaggedChain:
 
     def _one_by_one(self, values: Sequence[Any], faults: Faults) -> list[Any]:
         env = dict(zip(self.outside, values))
+        env.update((v, sizes_of(env[like])) for v, like in self.sizes)
         for op, rule in self.steps:
             env[op.result] = rule(*(env[v] for v in op.operands), faults=faults)
         return [env[v] for v in self.outputs]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spmd.backend.blas import structural
+from spmd.backend.blas import spaces, structural
 from spmd.backend.blas.plan import num
 from spmd.backend.blas.values import UNKNOWN, Held, ValueWriter
 from spmd.errors import InternalError
@@ -89,7 +89,16 @@ class StructuralWriter(ValueWriter):
             plain = static(self.plan.program.field_type(table, index))
         if not plain:
             raise InternalError(f"column of a field whose size varies: {op!r}")
-        self._simple(op, f"{self.source.function(structural.column)}({self.name(op.operands[0])}, {data})", "ragged")
+        run = op.operands[0]
+        rows, name = self.run_rows(run), self.source.fresh()
+        like = self.column_of.get(run)
+        if like is None:
+            self.column_of[run] = name
+            text = f"{self.source.function(spaces.first_column)}({rows}, {self.name(run)}, {data})"
+        else:
+            text = f"{self.source.function(spaces.more_columns)}({rows}, {like}, {data})"
+        self.source.line(f"{name} = {text}")
+        self.set(op.result, name, "ragged")
 
     def _op_isnull(self, op: Op) -> None:
         self._simple(op, f"{self.rows(op.operands[0])} < 0", "rows")

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from spmd.backend.blas import structural
 from spmd.backend.blas.plan import Plan
 from spmd.errors import InternalError
 from spmd.ir.core import Op, Value
@@ -106,6 +107,9 @@ class ValueWriter:
         self.spans: list[Any] = []
         self.faults = False
         self.lazy: set[Value] = set()
+        # Runs of rows: the name of their rows, and of one column of them.
+        self.rows_of: dict[Value, str] = {}
+        self.column_of: dict[Value, str] = {}
         self._head = len(source.lines)
 
     # ------------------------------------------------------------------------------------------ values
@@ -155,6 +159,14 @@ class ValueWriter:
     def as_rows(self, held: Held) -> str:
         """Expression that repeats a uniform value for every row."""
         return f"{self.source.function(spread)}({held.name}, K, {self.source.constant(np.dtype(held.type.dtype))})"
+
+    def run_rows(self, run: Value) -> str:
+        """The name of the rows of all runs, one after the other; found once."""
+        known = self.rows_of.get(run)
+        if known is None:
+            known = self.rows_of[run] = self.source.fresh()
+            self.source.line(f"{known} = {self.source.function(structural.run_rows)}({self.name(run)})")
+        return known
 
     def fails(self, op: Op) -> str:
         """Says that the next line may report faults of `op`; the name of the collector."""

@@ -49,7 +49,8 @@ def _parts(thing: Struct, given: Any, name: str) -> list[Any]:
         given = _unpacked(given)
     if thing.kind == "dict" and isinstance(given, dict):
         return [given.get(k) for k in thing.names]
-    if thing.kind in ("tuple", "list", "namedtuple") and isinstance(given, (tuple, list)) and len(given) == len(thing.items):
+    ordered = thing.kind in ("tuple", "list", "namedtuple") and isinstance(given, (tuple, list))
+    if ordered and len(given) == len(thing.items):
         return list(given)
     if thing.kind == "dataclass" and hasattr(given, "__dict__"):
         return [getattr(given, str(k), None) for k in thing.names]
