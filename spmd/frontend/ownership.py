@@ -75,6 +75,8 @@ def _is_fresh(node: Any) -> bool:
     if not isinstance(node, gast.Call) or not isinstance(node.func, gast.Attribute):
         return False
     owner = node.func.value
+    if node.func.attr == "copy" and not node.args and not node.keywords:
+        return True
     return isinstance(owner, gast.Name) and owner.id in MODULES and node.func.attr in FRESH
 
 

@@ -39,7 +39,7 @@ def sizes_of(x: Ragged) -> Array:
 
 
 def spreads(op: Op, form: str, like: Any) -> bool:
-    """Whether a broadcast_to repeats each row of its operand over ragged axes; `like`: a type with its target's sizes."""
+    """Whether a broadcast_to repeats rows of its operand over ragged axes; `like`: a type with its target's sizes."""
     result, source = num(op.result), num(op.operands[0])
     k, inner = ragged_axes(result), trail(result)
     if form != "rows" or not source.static or ragged_axes(like) != k or trail(like) != inner:
