@@ -147,13 +147,19 @@ class Specialiser:
                 outer.leans_on[spec] = key
 
     def emit_call(self, low: Lowering | None, spec: Spec, args: dict[str, Abstract]) -> Abstract:
-        """The call of a specialisation, with its results as structure."""
-        if spec.result is None:
-            raise Dead
+        """The call of a specialisation, with its results as structure.
+
+        A callee that never returns is called all the same: it raises, or recurs until memory ends.
+        """
         if low is None:
+            if spec.result is None:
+                raise Dead
             return spec.result
         inputs = set(self.module.inputs)
         operands = [low.assured(v) for thing in args.values() for v in thing.leaves() if v not in inputs]
+        if spec.result is None:
+            low.b.insert("call", operands, (), {"function": spec.name})
+            raise Dead
         own = [v for v in spec.result.leaves() if v not in inputs]
         op = low.b.insert("call", operands, [v.type for v in own], {"function": spec.name})
         renamed = dict(zip(own, op.results))
