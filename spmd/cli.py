@@ -84,14 +84,16 @@ def _help(given: argparse.Namespace) -> int:
     if topic is None or topic == "errors":
         print("\n".join(f"{code}  {error.__name__:<22}{title}" for code, (error, title) in CODES.items()))
         if topic is None:
-            print("\nspmd help CODE explains one; spmd help language says what a program may say; spmd help env lists the variables.")
+            print("\nspmd help CODE explains one; spmd help language says what a program may say;")
+            print("spmd help env lists the variables.")
         return 0
     if topic == "env":
         print(variables_text())
         return 0
     section = guide(topic) if topic == "language" else error_section(topic)
     if section is None:
-        print(f"spmd: there is no topic {topic!r}; there are language, env, errors, {', '.join(CODES)}", file=sys.stderr)
+        topics = ", ".join(["language", "env", "errors", *CODES])
+        print(f"spmd: there is no topic {topic!r}; there are {topics}", file=sys.stderr)
         return 2
     print(section, end="")
     return 0

@@ -8,7 +8,7 @@ column, and nothing else is; a region's ops name only its own loads and results,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from spmd.ir.core import Block, Op, Table, Value
 from spmd.ir.types import Type
@@ -73,7 +73,7 @@ class Dead:
     """No frame ever gets here."""
 
 
-Exit = Union[Jump, Branch, Fork, Leave, Raise, Dead]
+Exit = Jump | Branch | Fork | Leave | Raise | Dead
 
 
 @dataclass(eq=False)

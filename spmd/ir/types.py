@@ -9,7 +9,6 @@ Types know nothing of lanes: whether a value is uniform or varying is an analysi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Union
 
 import numpy as np
 
@@ -97,7 +96,7 @@ class Seq:
         return f"seq<{self.table}>"
 
 
-Type = Union[Num, Ref, Seq]
+Type = Num | Ref | Seq
 
 INT = Num("int64", python=True)
 FLOAT = Num("float64", python=True)
