@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from spmd.compiler.axes import check_out_axes, in_front, placed
 from spmd.compiler.cache import SpecialisationCache
 from spmd.compiler.executable import Call, call
-from spmd.compiler.pipelines import check_target
+from spmd.compiler.pipelines import ROUNDINGS, check_target
 from spmd.compiler.signature import Packed, pack
 from spmd.compiler.signature.arguments import packed_mapped, packed_shared
 from spmd.compiler.signature.gradients import holds_numbers
@@ -37,14 +38,16 @@ Axes = Any
 class Transformed:
     """A function with its compiled specialisations. `one` is the function itself."""
 
-    def __init__(self, function: Callable[..., Any], target: str = "auto") -> None:
+    def __init__(self, function: Callable[..., Any], target: str = "auto", fp: str = "strict") -> None:
         if not callable(function):
             raise OptionError(f"a function is needed, not {type(function).__name__}")
         check_target(target)
         self.one = function
         self.title = str(getattr(function, "__name__", type(function).__name__))
         functools.update_wrapper(self, function)  # type: ignore[arg-type]
-        self.target = target
+        if fp not in ROUNDINGS:
+            raise OptionError(f"fp='{fp}' does not exist; there are {', '.join(ROUNDINGS)}")
+        self.target, self.fp = target, fp
         self.cache = SpecialisationCache(function)
         try:
             self.signature = inspect.signature(function)
@@ -91,7 +94,7 @@ class Transformed:
         """Packs the arguments and runs the program; with argnums it keeps a tape for them. `keep`: arrays are copied,
         so that a later pullback sees them as they are now."""
         packed, arguments, batch = self.packed(values, axes, keep)
-        executable, captured = self.cache.find(arguments, self.target)
+        executable, captured = self.cache.find(arguments, self.target, self.fp)
         wanted = None if argnums is None else executable.wanted(argnums)
         return call(executable, packed, batch, wanted, captured)
 
@@ -111,21 +114,20 @@ class Vmapped(Transformed):
 
     def __init__(self, function: Any, in_axes: Axes, out_axes: Axes, target: str, fp: str) -> None:
         gradient = function if isinstance(function, Gradient) else None
-        super().__init__(gradient.one if gradient is not None else function, target)
+        super().__init__(gradient.one if gradient is not None else function, target, fp)
         if gradient is not None:
             functools.update_wrapper(self, gradient)
-        if fp != "strict":
-            raise OptionError(f"fp='{fp}' is not available; floating point is strict")
-        if not _all_zero(out_axes):
-            raise OptionError(f"out_axes={out_axes!r} is not available; results are stacked in front (0)")
+        check_out_axes(out_axes)
         self.gradient = gradient
-        self.in_axes = in_axes
+        self.in_axes, self.out_axes = in_axes, out_axes
         names = list(self.signature.parameters)
         self.axes(names)
 
     @property
     def __spmd_vmap__(self) -> tuple[Any, Callable[[list[str]], dict[str, int | None]]]:
         """What a program that calls this needs: the function of one example and its axes."""
+        if not in_front(self.out_axes):
+            raise OptionError(f"'{self.title}' is called in a program with out_axes={self.out_axes!r}; only 0 can be")
         return (self.one if self.gradient is None else self.gradient), self.axes
 
     def axes(self, names: list[str]) -> dict[str, int | None]:
@@ -160,10 +162,9 @@ class Vmapped(Transformed):
 
     def _outcome(self, done: Call, positions: list[int] | None) -> Any:
         if self.gradient is None or positions is None:
-            return done.results()
-        found = done.gradients(done.ones(), positions, per_lane=True)
-        grads = found[0] if isinstance(self.gradient.argnums, int) else tuple(found)
-        return (done.results(), grads) if self.gradient.with_value else grads
+            return placed(done.results(), self.out_axes)
+        found = done.gradients(done.ones(self.gradient.has_aux), positions, per_lane=True)
+        return placed(self.gradient.outcome(done.results(), found), self.out_axes)
 
     @hide_compiler_frames()
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -188,7 +189,7 @@ class Vmapped(Transformed):
         """A call for arguments of these types, compiled now. It neither looks for the program nor asks whether captured
         constants still have their values. Raises OptionError for arguments of other types."""
         values, axes = self.arguments(args, kwargs)
-        executable, _ = self.cache.find(self.packed(values, axes)[1], self.target)
+        executable, _ = self.cache.find(self.packed(values, axes)[1], self.target, self.fp)
         positions = self.differentiated(values)
         wanted = None if positions is None else executable.wanted(positions)
         executable.compiled(wanted)
@@ -204,15 +205,6 @@ class Vmapped(Transformed):
             return self._outcome(call(executable, packed, batch, wanted, captured), positions)
 
         return bound
-
-
-def _all_zero(axes: Axes) -> bool:
-    """Whether out_axes asks for what there is: every result stacked in front."""
-    if isinstance(axes, dict):
-        axes = tuple(axes.values())
-    if isinstance(axes, (tuple, list)):
-        return all(map(_all_zero, axes))
-    return type(axes) is int and axes == 0
 
 
 def _places(out: Any, result: Any, name: str) -> Iterator[tuple[Any, Any]]:
@@ -251,13 +243,20 @@ def _empty(values: dict[str, Any], axes: dict[str, int | None]) -> Any:
 class Gradient(Transformed):
     """The gradient of a function of one example. See `grad`."""
 
-    def __init__(self, function: Any, argnums: int | tuple[int, ...], with_value: bool) -> None:
+    def __init__(self, function: Any, argnums: int | tuple[int, ...], with_value: bool, has_aux: bool = False) -> None:
         super().__init__(function)
         wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         if not wanted or any(isinstance(k, bool) or not isinstance(k, int) for k in wanted):
             raise OptionError(f"argnums is {argnums!r}; an int or a tuple of ints is needed")
         self.argnums = argnums
-        self.with_value = with_value
+        self.with_value, self.has_aux = with_value, has_aux
+
+    def outcome(self, result: Any, found: list[Any]) -> Any:
+        """What a call gives: gradients, with the value or what else the function returned."""
+        grads = found[0] if isinstance(self.argnums, int) else tuple(found)
+        if self.with_value:
+            return result, grads
+        return (grads, result[1]) if self.has_aux else grads
 
     def positions(self, names: list[str]) -> list[int]:
         """The positions asked for. Raises OptionError for one that does not exist."""
@@ -272,9 +271,8 @@ class Gradient(Transformed):
         positions = self.positions(list(values))
         done = self.run(values, axes, positions)
         _check_floats(done, positions)
-        found = [one(g) for g in done.gradients(done.ones(), positions, per_lane=False)]
-        grads = found[0] if isinstance(self.argnums, int) else tuple(found)
-        return (one(done.results()), grads) if self.with_value else grads
+        found = [one(g) for g in done.gradients(done.ones(self.has_aux), positions, per_lane=False)]
+        return self.outcome(one(done.results()) if self.with_value or self.has_aux else None, found)
 
 
 def _positions(wanted: Iterable[int], names: list[str], title: str) -> list[int]:
@@ -310,7 +308,9 @@ def vmap(
     in_axes  the axis that is mapped over, for all arguments (int), by position (tuple) or by name (dict); None: shared.
              In a mapped argument tuples, dictionaries, dataclasses and NamedTuples are structure; the first list,
              array or packed value on a path carries the batch, below it is one example.
+    out_axes where the batch stands in the results' arrays: an int, or a container of them in the results' structure.
     target   'auto', 'blas' or 'reference'.
+    fp       'strict', or 'contract': a * b + c may be rounded once.
 
     The result has the structure that `f` returns, its leaves stacked over the batch. Raises what the first example (in
     batch order) raises, SpmdError for what cannot be compiled.
@@ -322,20 +322,14 @@ def vmap(
 
 def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Gradient:
     """The gradient of a function that returns one number, with the structure of its argument (a tuple of gradients for
-    a tuple of argnums). Raises GradientError for arguments without floats."""
-    _no_aux(has_aux)
-    return Gradient(f, argnums, with_value=False)
+    a tuple of argnums). With `has_aux` the function returns (number, anything) and the call (gradient, anything).
+    Raises GradientError for arguments without floats."""
+    return Gradient(f, argnums, with_value=False, has_aux=has_aux)
 
 
 def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Gradient:
-    """Like `grad`, but gives (value, gradient)."""
-    _no_aux(has_aux)
-    return Gradient(f, argnums, with_value=True)
-
-
-def _no_aux(has_aux: bool) -> None:
-    if has_aux:
-        raise OptionError("has_aux=True is not available", hint="compute what else is needed in a call of its own.")
+    """Like `grad`, but gives (value, gradient); with `has_aux` ((number, anything), gradient)."""
+    return Gradient(f, argnums, with_value=True, has_aux=has_aux)
 
 
 def vjp(
@@ -354,11 +348,12 @@ def vjp(
         done = function.run(values, axes, positions, keep=True)
         if argnums is not None:
             _check_floats(done, positions)
-        out = done.results() if mapped else one(done.results())
+        out_axes = function.out_axes if isinstance(function, Vmapped) else 0
+        out = placed(done.results(), out_axes) if mapped else one(done.results())
 
     @hide_compiler_frames()
     def pullback(cotangent: Any) -> tuple[Any, ...]:
-        rows = done.cotangents(cotangent if mapped else _batch_of_one(cotangent))
+        rows = done.cotangents(placed(cotangent, out_axes, back=True) if mapped else _batch_of_one(cotangent))
         found = done.gradients(rows, positions, per_lane=False)
         shared = [not done.executable.arguments[k].mapped for k in positions]
         return tuple(one(g) if single else g for g, single in zip(found, shared))

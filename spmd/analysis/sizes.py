@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Union
 
 import numpy as np
 
@@ -29,7 +28,7 @@ class Symbol:
     axis: int = 0
 
 
-Size = Union[int, Symbol]
+Size = int | Symbol
 Known = tuple[Size, ...]
 
 

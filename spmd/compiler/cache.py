@@ -19,7 +19,7 @@ from spmd.compiler.trace import Argument
 from spmd.errors import SpmdError
 
 MANY = 8
-Key = tuple[str, Any, tuple[Argument, ...]]
+Key = tuple[tuple[str, str], Any, tuple[Argument, ...]]
 
 
 class SpecialisationCache:
@@ -31,14 +31,16 @@ class SpecialisationCache:
         self._impossible: set[Key] = set()
         self._lock = threading.RLock()
 
-    def find(self, arguments: Sequence[Argument], target: str) -> tuple[Executable, list[Packed]]:
+    def find(
+        self, arguments: Sequence[Argument], target: str, fp: str = "strict"
+    ) -> tuple[Executable, list[Packed]]:
         """The executable for these argument types, with what it captures as it is now. Raises SpmdError.
 
         Its arguments may be more general than these: where a call without a mapped argument sees an array of another
         length than an earlier one, that length is a size that may differ from then on.
         """
         code = getattr(self.function, "__code__", None)
-        key = (target, code, tuple(arguments))
+        key = ((target, fp), code, tuple(arguments))
         with self._lock:
             found = self._valid(key)
             if found is not None:
@@ -63,8 +65,8 @@ class SpecialisationCache:
         return None
 
     def _built(self, key: Key) -> tuple[Executable, list[Packed]]:
-        target, _, arguments = key
-        executable = build(self.function, arguments, target)
+        (target, fp), _, arguments = key
+        executable = build(self.function, arguments, target, fp)
         captured = executable.captured()
         assert captured is not None
         self._found.setdefault(key, []).append(executable)

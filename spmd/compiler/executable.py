@@ -36,6 +36,7 @@ class Executable:
     function: Any
     arguments: tuple[Argument, ...]
     target: str
+    fp: str
     traced: Traced
     module: Module
     program: Program | None
@@ -92,13 +93,13 @@ def _params(executable: Executable) -> list[Value]:
     ]
 
 
-def build(function: Any, arguments: Sequence[Argument], target: str) -> Executable:
+def build(function: Any, arguments: Sequence[Argument], target: str, fp: str = "strict") -> Executable:
     """Compiles a function for arguments of these types. Raises SpmdError."""
     pipelines.check_target(target)
     traced = trace(function, arguments)
     module = pipelines.optimise(traced.module)
     program = None if target == "reference" else pipelines.cut(module)
-    executable = Executable(function, tuple(arguments), target, traced, module, program, None)
+    executable = Executable(function, tuple(arguments), target, fp, traced, module, program, None)
     executable.plain = _backend(executable, None)
     return executable
 
@@ -112,7 +113,8 @@ def _backend(executable: Executable, wanted: Wanted | None) -> Any:
 
     assert executable.program is not None
     adjoints = None if wanted is None else pipelines.differentiate(executable.program, wanted)
-    return compile_program(executable.program, target=executable.target, adjoints=adjoints)
+    contract = executable.fp == "contract"
+    return compile_program(executable.program, target=executable.target, adjoints=adjoints, contract=contract)
 
 
 @dataclass(eq=False)
@@ -143,18 +145,25 @@ class Call:
         """Row values of the cotangents of the entry's results."""
         return cotangent_rows(self.executable.traced.result, given, self.batch)
 
-    def ones(self) -> list[Any]:
-        """The cotangent of a single number."""
+    def ones(self, has_aux: bool = False) -> list[Any]:
+        """The cotangent of a single number; with `has_aux` of the first of a pair."""
         result = self.executable.traced.result
+        rest: list[Any] = []
+        if has_aux:
+            if not isinstance(result, Struct) or len(result.items) != 2:
+                name = _name(self.executable.function)
+                raise GradientError(f"has_aux=True is for a function that returns (number, anything); '{name}' does not")
+            rest = [None] * len(list(result.items[1].leaves()))
+            result = result.items[0]
         if isinstance(result, Const) and type(result.value) is float:
-            return []
+            return rest
         if not isinstance(result, Leaf) or result.type.shape or not result.type.floating:
             name = _name(self.executable.function)
             raise GradientError(
                 f"a gradient is of a function that returns one float number; '{name}' does not",
                 hint="sum the result, or use spmd.vjp.",
             )
-        return [np.ones(self.batch, result.type.dtype)]
+        return [np.ones(self.batch, result.type.dtype), *rest]
 
     def gradients(self, cotangents: list[Any], argnums: Sequence[int], per_lane: bool) -> list[Any]:
         """The gradient of each argument asked for: stacked for mapped ones; for shared ones one row, or with `per_lane`

@@ -19,6 +19,7 @@ from spmd.transform.simplify import simplify
 from spmd.transform.sizes import trim_sizes
 
 TARGETS = ("auto", "blas", "reference")
+ROUNDINGS = ("strict", "contract")
 
 PASSES: tuple[Pass, ...] = (
     Pass("simplify", simplify),

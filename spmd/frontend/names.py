@@ -54,12 +54,26 @@ class Guard:
 
     source: Source
     value: Any
+    state: Any = None
+
+    @classmethod
+    def of(cls, source: Source, value: Any) -> Guard:
+        """A guard on what a name has now."""
+        return cls(source, value, _state(value))
 
     def holds(self) -> bool:
         now = self.source.read()
         if isinstance(self.value, BAKED):
-            return type(now) is type(self.value) and (now == self.value or now != now and self.value != self.value)
-        return now is self.value
+            return type(now) is type(self.value) and repr(now) == repr(self.value)  # repr tells 0.0 from -0.0
+        return now is self.value and _state(now) == self.state
+
+
+def _state(value: Any) -> Any:
+    """What can change in a function that stays the same object: its code and its defaults."""
+    if not isinstance(value, types.FunctionType):
+        return None
+    defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items())
+    return value.__code__, tuple(map(repr, defaults))
 
 
 @dataclass(eq=False)
@@ -95,7 +109,7 @@ class Globals:
         if thing is None:
             thing = self.capture(source, value)
         else:
-            self.guards.append(Guard(source, value))
+            self.guards.append(Guard.of(source, value))
         self.known[key] = thing
         return thing
 
@@ -112,7 +126,7 @@ class Globals:
             key = (id(owner), "guard " + name)
             if key not in self.known:
                 source = Source(owner, name)
-                self.guards.append(Guard(source, source.read()))
+                self.guards.append(Guard.of(source, source.read()))
                 self.known[key] = UNBOUND
 
 

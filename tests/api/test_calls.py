@@ -108,10 +108,54 @@ def test_parameters_left_at_their_defaults_are_shared() -> None:
     np.testing.assert_allclose(spmd.vmap(with_default)(XS, shift=np.arange(5.0)), XS.sum(1) * 3.0 + np.arange(5.0))
 
 
-def test_out_axes_of_zeros_are_what_there_is() -> None:
-    assert spmd.vmap(dot, out_axes=(0,))(XS, YS).shape == (5,)
+def twice_and_sum(x):
+    return x * 2.0, {"sum": np.sum(x)}
+
+
+def test_out_axes_say_where_the_batch_stands_in_each_result() -> None:
+    doubled, rest = spmd.vmap(twice_and_sum, out_axes=(1, 0))(XS)
+    assert np.array_equal(doubled, (XS * 2.0).T) and np.allclose(rest["sum"], XS.sum(axis=1))
+    assert np.array_equal(spmd.vmap(twice_and_sum, out_axes=(-1, {"sum": 0}))(XS)[0], (XS * 2.0).T)
+
+
+def test_cotangents_come_in_the_place_of_out_axes() -> None:
+    weights = RNG.normal(size=(3, 5))
+    _, pullback = spmd.vjp(spmd.vmap(twice_and_sum, out_axes=(1, 0)), XS)
+    (gradient,) = pullback((weights, {"sum": np.zeros(5)}))
+    assert np.allclose(gradient, 2.0 * weights.T)
+
+
+def square_and_more(x):
+    return x * x, {"next": x + 1.0, "count": 3}
+
+
+def test_has_aux_hands_on_what_else_the_function_returns() -> None:
+    gradient, aux = spmd.grad(square_and_more, has_aux=True)(2.0)
+    assert gradient == 4.0 and aux == {"next": 3.0, "count": 3}
+    (value, aux), gradient = spmd.value_and_grad(square_and_more, has_aux=True)(3.0)
+    assert (value, gradient, aux["next"]) == (9.0, 6.0, 4.0)
+    gradients, aux = spmd.vmap(spmd.grad(square_and_more, has_aux=True))([2.0, 3.0])
+    assert list(gradients) == [4.0, 6.0] and list(aux["next"]) == [3.0, 4.0]
+    with pytest.raises(spmd.GradientError, match="has_aux"):
+        spmd.grad(dot, has_aux=True)(XS[0], YS[0])
+
+
+def fused(x, y):
+    return x * y + x
+
+
+def test_contraction_is_asked_for_and_stays_within_one_rounding() -> None:
+    xs, ys = RNG.normal(size=100), RNG.normal(size=100)
+    assert np.array_equal(spmd.vmap(fused)(xs, ys), xs * ys + xs)
+    assert np.allclose(spmd.vmap(fused, fp="contract")(xs, ys), xs * ys + xs, rtol=1e-14)
+    with pytest.raises(spmd.OptionError, match="strict, contract"):
+        spmd.vmap(fused, fp="fast")
+
+
+@pytest.mark.parametrize("axes", [1, None, "front", (0, 1)])
+def test_out_axes_that_do_not_fit_the_result_are_refused(axes: Any) -> None:
     with pytest.raises(spmd.OptionError):
-        spmd.vmap(dot, out_axes=1)
+        spmd.vmap(dot, out_axes=axes)(XS, YS)
 
 
 # ------------------------------------------------------------------------------------------------ callables

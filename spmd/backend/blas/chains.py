@@ -135,9 +135,10 @@ class Rerun:
 
 
 class Kernels:
-    """All chains of a program."""
+    """All chains of a program. `contract`: a * b + c may be rounded once."""
 
-    def __init__(self) -> None:
+    def __init__(self, contract: bool = False) -> None:
+        self.contract = contract
         self.specs: list[ChainSpec] = []
         self.places: list[tuple[dict[str, Any], str]] = []
 
@@ -150,7 +151,7 @@ class Kernels:
         """Compiles all in one module and puts them where they belong."""
         if not self.specs:
             return
-        for (names, name), kernel in zip(self.places, compile_chains(self.specs)):
+        for (names, name), kernel in zip(self.places, compile_chains(self.specs, contract=self.contract)):
             names[name] = kernel
         self.specs, self.places = [], []
 

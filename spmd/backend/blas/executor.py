@@ -28,6 +28,7 @@ from spmd.ir.region import AdjointRegion, Program
 from spmd.ir.types import Num, Ref, Seq
 from spmd.runtime.code import Code
 from spmd.runtime.frames import TableData
+from spmd.runtime.heap import keep_freed_memory
 from spmd.runtime.machine import Machine
 from spmd.runtime.ragged import Ragged
 from spmd.runtime.threads import BLAS
@@ -115,7 +116,8 @@ class Compiled:
                 derived, kept = self.prologue(run)
                 known.extend(derived)
             for _, rule, numbers in self.plan.prepared.values():
-                run.prepared.append(np.ascontiguousarray(rule(*(known[k] for k in numbers))))
+                # (ascontiguousarray would make a scalar a vector of one.)
+                run.prepared.append(np.asarray(rule(*(known[k] for k in numbers)), order="C"))
             if batch:
                 run.start(batch)
                 self._give(run, params, batch)
@@ -142,18 +144,22 @@ def compile_program(
     target: str = "auto",
     adjoints: dict[int, AdjointRegion] | None = None,
     prologue_adjoint: AdjointRegion | None = None,
+    contract: bool = False,
 ) -> Compiled:
     """Compiles a program, and the adjoints of its regions where given.
 
     adjoints          as transform.adjoint gives them; under -1 the prologue's
     prologue_adjoint  the prologue's, where it comes apart
 
-    target  'blas' uses NumPy alone; 'auto' also generates kernels for elementwise stretches.
+    target    'blas' uses NumPy alone; 'auto' also generates kernels for elementwise stretches.
+    contract  kernels may round a * b + c once
     """
+    keep_freed_memory()
     plan_ = plan(program)
     inputs = uniform_inputs(program)
     sites = itertools.count()
-    writers = _write(plan_, inputs, adjoints or {}, target, sites)
+    kernels = Kernels(contract) if target == "auto" else None
+    writers = _write(plan_, inputs, adjoints or {}, kernels, sites)
     texts: dict[str, str] = {}
     for writer, reverse in writers:
         texts[f"region {writer.region.id}"] = writer.source.text
@@ -183,11 +189,10 @@ def _write(
     plan_: Plan,
     inputs: dict[Value, int],
     adjoints: dict[int, AdjointRegion],
-    target: str,
+    kernels: Kernels | None,
     sites: itertools.count[int],
 ) -> list[tuple[RegionWriter, AdjointWriter | None]]:
     """The text of every region and adjoint, with the kernels that it calls compiled in one go."""
-    kernels = Kernels() if target == "auto" else None
     out: list[tuple[RegionWriter, AdjointWriter | None]] = []
     for region in plan_.program.regions:
         adjoint = adjoints.get(region.id)
