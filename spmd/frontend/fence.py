@@ -64,11 +64,11 @@ def _written(node: Any) -> Any:
     return next((t for t in targets if type(t) in WRITES), None)
 
 
-def inspect(definition: Definition) -> None:
+def inspect(definition: Definition, calls: tuple[tuple[str, Span], ...] = ()) -> None:
     """Walks a whole function and refuses the first thing that stands in the way."""
     decorated = getattr(definition.node, "decorator_list", [])
     if isinstance(definition.node, gast.AsyncFunctionDef):
-        raise refuse(definition, definition.node)
+        raise refuse(definition, definition.node, calls)
     skip = set(map(id, decorated))
     stack = list(reversed(definition.body))
     while stack:
@@ -76,7 +76,7 @@ def inspect(definition: Definition) -> None:
         if id(node) in skip:
             continue
         if type(node) in REFUSED and not isinstance(node, (gast.Raise, gast.Assert, gast.Starred)):
-            raise refuse(definition, node)
+            raise refuse(definition, node, calls)
         if isinstance(node, (gast.Assign, gast.AugAssign, gast.AnnAssign, gast.For)) and _written(node) is not None:
-            raise refuse(definition, node)
+            raise refuse(definition, node, calls)
         stack += reversed(list(gast.iter_child_nodes(node)))

@@ -95,7 +95,7 @@ class Specialiser:
     def call(self, low: Lowering | None, function: Any, args: dict[str, Abstract], span: Span | None) -> Abstract:
         """The result of calling a Python function; emits the call. Raises Dead if no result is known yet."""
         definition = read(function)
-        self.check(definition)
+        self.check(definition, span)
         if is_recursive(function) or any(spec.definition is definition for spec, _ in self.stack):
             args = {name: widen_numbers(low, thing) for name, thing in args.items()}
         spec = self.specialise(definition, ("function", function), args, low, span, self.lower_definition)
@@ -264,10 +264,11 @@ class Specialiser:
                 low.b.insert("return", [v for v, keep in zip(values, kept) if keep], ())
         return [v.type for v in result.leaves() if v not in inputs]
 
-    def check(self, definition: Definition) -> None:
-        """The fence, once for each function."""
+    def check(self, definition: Definition, span: Span | None = None) -> None:
+        """The fence, once for each function; `span` is where it is called."""
         if definition not in self._checked:
-            inspect(definition)
+            caller = ((self.stack[-1][0].title, span),) if self.stack and span is not None else ()
+            inspect(definition, (*caller, *self.chain()))
             self._checked.add(definition)
 
     @staticmethod

@@ -14,6 +14,7 @@ import gast
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedType
 from spmd.frontend.lowering import Dead, Lowering
+from spmd.frontend.scope import Facts
 from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node, Run, Struct, describe, list_of, tuple_of
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref, Seq
@@ -43,6 +44,8 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
     k = next((k for k, part in enumerate(index) if isinstance(part, Choice)), None)
     if k is not None:
         before, after = index[:k], index[k + 1 :]
+        if isinstance(thing, Leaf):
+            index[k] = _present_index(low, index[k])
         return low.spread(index[k], lambda one: pick(low, thing, [*before, one, *after], several, node))
     if isinstance(thing, Struct):
         return _struct_item(low, thing, index, several, node)
@@ -53,6 +56,25 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
     if isinstance(thing, Leaf) and thing.type.rank:
         return _array_pick(low, thing.value, index, node)
     raise low.error(TypeMismatch, f"{describe(thing)} cannot be indexed", node)
+
+
+def _present_index(low: Lowering, part: Choice) -> Abstract:
+    """An index that is a number or None, as the data has it: where it is None, the example raises. (NumPy takes None for
+    a new axis, but no program means that by data.)"""
+    from spmd.frontend.operations import guard
+
+    none = frozenset(k for k in low.possible(part) if _is_none(part.alternatives[k]))
+    left = low.possible(part) - none
+    if none and left:
+        for k in sorted(none):
+            there = low.b.emit("ne", part.tag, low.converter.constant(k, part.tag.type))
+            guard(low, there, (TypeError, ("None stands where an index is needed",)))
+        low.scope.facts = low.scope.facts.both(Facts(tags={part.tag: left}))
+    return low.settled(part)
+
+
+def _is_none(thing: Abstract) -> bool:
+    return isinstance(thing, Const) and thing.value is None
 
 
 def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, node: Any) -> Abstract:
