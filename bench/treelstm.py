@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -138,10 +137,9 @@ def progress(text: str) -> None:
 
 
 def run_ours(config: Config, shared: Path) -> dict[str, Any] | Failure:
-    """A cold process: its folder of compiled code is new and empty."""
-    with tempfile.TemporaryDirectory() as folder:
-        extra = {"SPMD_CACHE": folder, "PYTHONPATH": str(REPOSITORY)}
-        return measure(peers.ours(config, shared), environment(config.threads, extra), REPOSITORY, SECONDS)
+    """A cold process: nothing compiled is kept between processes."""
+    extra = {"PYTHONPATH": str(REPOSITORY)}
+    return measure(peers.ours(config, shared), environment(config.threads, extra), REPOSITORY, SECONDS)
 
 
 def run_peer(peer: Peer, config: Config, shared: Path, venvs: Path | None) -> dict[str, Any] | Failure:

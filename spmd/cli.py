@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 from importlib.resources import files
 
-from spmd.config import VARIABLES, cache_folder, options, read_environment
+from spmd.config import VARIABLES, options, read_environment
 from spmd.errors import CODES, SpmdError
 from spmd.version import __version__
 
-LIBRARIES = ("numpy", "gast", "llvmlite", "rich", "platformdirs", "threadpoolctl")
+LIBRARIES = ("numpy", "gast", "llvmlite", "rich", "threadpoolctl")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     about = commands.add_parser("help", help="explain an error code (E07), 'language', 'env' or 'errors' (all codes)")
     about.add_argument("topic", nargs="?", help="an error code, language, env, or errors")
     about.set_defaults(run=_help)
-    doctor = commands.add_parser("doctor", help="show Python, libraries, BLAS, processor and cache as spmd sees them")
+    doctor = commands.add_parser("doctor", help="show Python, libraries, BLAS and processor as spmd sees them")
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.set_defaults(run=_doctor)
     return parser
@@ -120,8 +120,6 @@ def diagnose() -> dict[str, str]:
             found[library] = "MISSING: install it with pip"
     found["blas"] = _guarded(_blas)
     found["processor"] = _guarded(_processor)
-    folder = cache_folder()
-    found["cache"] = "off" if folder is None else f"{folder}{'' if folder.is_dir() else ' (not made yet)'}"
     found["budget"] = f"{options().budget:,} bytes"
     return found
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 GIB = 1 << 30
@@ -28,9 +27,7 @@ class Options:
     traceback: str = "short"
     """'short' hides the compiler's frames, 'full' shows them."""
     log: str = ""
-    """Streams to show, as in ``passes,+ir,cache``."""
-    cache: str | None = None
-    """Folder of compiled code; 'off' for memory only; None for the user's cache folder."""
+    """Streams to show, as in ``passes,ir``."""
     budget: int = GIB
     """Bytes that live frames and the tape may take before work is chunked, recomputed or stopped."""
     width: int | None = None
@@ -41,8 +38,6 @@ class Options:
             raise ValueError(f"traceback must be 'short' or 'full', not {self.traceback!r}")
         if not isinstance(self.log, str):
             raise ValueError(f"log must be text such as 'passes,+ir', not {self.log!r}")
-        if self.cache is not None and (not isinstance(self.cache, str) or not self.cache):
-            raise ValueError(f"cache must be 'off', a path or None, not {self.cache!r}")
         if isinstance(self.budget, bool) or not isinstance(self.budget, int) or self.budget < 0:
             raise ValueError(f"budget must be a number of bytes, not {self.budget!r}")
         if self.width is not None and self.width not in WIDTHS:
@@ -77,8 +72,7 @@ def _read_width(text: str) -> int:
 
 VARIABLES = (
     Variable("SPMD_TRACEBACK", "traceback", str, "short (default) or full: show the compiler's frames in tracebacks."),
-    Variable("SPMD_LOG", "log", str, "Streams to print, as in passes,+ir,cache; + asks for more detail."),
-    Variable("SPMD_CACHE", "cache", str, "off, or the folder for compiled code. Default: the user's cache folder."),
+    Variable("SPMD_LOG", "log", str, "Streams to print, as in passes,ir."),
     Variable(
         "SPMD_BUDGET", "budget", read_bytes, "Memory for live frames and the tape, as in 512MiB. Default: 1GiB."
     ),
@@ -126,13 +120,3 @@ def configure(**changes: Any) -> Iterator[Options]:
         yield options()
     finally:
         _override.reset(token)
-
-
-def cache_folder() -> Path | None:
-    """Folder for compiled code, or None if the cache is off. Nothing is created here."""
-    place = options().cache
-    if place is not None:
-        return None if place == "off" else Path(place).expanduser()
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("spmd", appauthor=False))

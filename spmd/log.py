@@ -1,4 +1,4 @@
-"""Named streams of what the compiler does: ``SPMD_LOG=passes,+ir,cache``, or ``spmd.log.show("passes")``.
+"""Named streams of what the compiler does: ``SPMD_LOG=passes,ir``, or ``spmd.log.show("passes")``.
 
 Invariant: silent unless asked, and what is not shown costs no formatting. The streams are those of the standard
 ``logging`` package below ``spmd``, so that a program may route them as it likes. Must not know who writes.
@@ -13,14 +13,8 @@ from functools import lru_cache
 from spmd.config import options
 
 STREAMS = {
-    "infer": "types and shapes as inference finds them",
     "passes": "passes with their times",
     "ir": "the program after each pass",
-    "regions": "how a function was cut into regions",
-    "kernels": "generated kernels and their compile time",
-    "cache": "hits, misses and reasons to compile again",
-    "schedule": "regions as they run, with their rows",
-    "pack": "how examples were packed",
 }
 
 

@@ -16,7 +16,7 @@ HEAD = '''import math
 import numpy as np
 
 GAIN = 0.75
-MIX = np.array([[0.4, -0.3, 0.2], [0.1, 0.5, -0.6], [-0.2, 0.3, 0.7]])
+MIX = np.array([[0.4, -0.3, 0.2], [0.1, 0.5, -0.35], [-0.2, 0.3, 0.7]])
 
 
 class Node:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
 
-from spmd.config import GIB, VARIABLES, Options, cache_folder, configure, options, read_bytes, read_environment
+from spmd.config import GIB, VARIABLES, Options, configure, options, read_bytes, read_environment
 
 
 @pytest.fixture(autouse=True)
@@ -17,14 +16,14 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_defaults() -> None:
-    assert read_environment() == Options("short", "", None, GIB, None)
+    assert read_environment() == Options("short", "", GIB, None)
 
 
 def test_every_variable_sets_its_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"TRACEBACK": "full", "LOG": "passes,+ir", "CACHE": "off", "BUDGET": "64MiB", "WIDTH": "256"}
+    given = {"TRACEBACK": "full", "LOG": "passes,+ir", "BUDGET": "64MiB", "WIDTH": "256"}
     for name, value in given.items():
         monkeypatch.setenv(f"SPMD_{name}", value)
-    assert read_environment() == Options("full", "passes,+ir", "off", 64 << 20, 256)
+    assert read_environment() == Options("full", "passes,+ir", 64 << 20, 256)
     assert {variable.name.removeprefix("SPMD_") for variable in VARIABLES} == set(given)
 
 
@@ -78,13 +77,3 @@ def test_unknown_and_bad_options_are_refused() -> None:
         pass
     with pytest.raises(ValueError, match="number of bytes"), configure(budget=True):
         pass
-
-
-def test_the_cache_folder(tmp_path: Path) -> None:
-    with configure(cache=None):
-        folder = cache_folder()
-        assert folder is not None and folder.name == "spmd"
-    with configure(cache="off"):
-        assert cache_folder() is None
-    with configure(cache=str(tmp_path / "c")):
-        assert cache_folder() == tmp_path / "c" and not (tmp_path / "c").exists()

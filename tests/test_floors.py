@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import configparser
+import graphlib
 import os
 import subprocess
 import sys
+from collections.abc import Container
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,6 +49,49 @@ def test_the_training_kit_stands_alone() -> None:
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             strangers = [n for n in names if n.split(".")[0] in ("spmd", "batching") and n.split(".")[:2] != LEARN]
             assert not strangers, path.name
+
+
+def _modules() -> dict[str, ast.Module]:
+    """Every module of both packages, parsed, by its dotted name."""
+    paths = [path for package in ("spmd", "batching") for path in (ROOT / package).rglob("*.py")]
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+    return {name: ast.parse(path.read_text()) for name, path in zip(names, paths)}
+
+
+def _imports(tree: ast.AST, modules: Container[str]) -> set[str]:
+    """Those of `modules` that a piece of code imports: at the top, inside functions, for types only."""
+    found: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            found += [name if name in modules else node.module or "" for name in inner]
+    return {name for name in found if name in modules}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside functions and for types count: a circle hidden from the interpreter still is one to a reader."""
+    modules = _modules()
+    assert "spmd.frontend.lowering" in _imports(modules["spmd.frontend.expressions"], modules)
+    try:
+        graphlib.TopologicalSorter({n: _imports(tree, modules) for n, tree in modules.items()}).prepare()
+    except graphlib.CycleError as error:
+        raise AssertionError(" is imported by ".join(error.args[1])) from None
+
+
+def test_the_front_end_imports_at_the_top() -> None:
+    """A rule knows only what is below it; what contains itself it reaches by its `Lowering`."""
+    modules = _modules()
+    hidden = {
+        name: inner
+        for name, tree in modules.items()
+        if name.startswith("spmd.frontend.")
+        for node in tree.body
+        if not isinstance(node, (ast.Import, ast.ImportFrom)) and (inner := _imports(node, modules))
+    }
+    assert not hidden
 
 
 def test_no_file_is_longer_than_a_person_reads() -> None:

@@ -10,7 +10,7 @@ import pytest
 import spmd
 from spmd.errors import ERRORS
 
-HEAVY = ("numba", "llvmlite", "optree", "rich", "hypothesis", "pytest", "gast", "platformdirs", "threadpoolctl")
+HEAVY = ("numba", "llvmlite", "optree", "rich", "hypothesis", "pytest", "gast", "threadpoolctl")
 
 
 def loaded_after(statement: str) -> set[str]:

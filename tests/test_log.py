@@ -55,8 +55,8 @@ def test_unknown_streams_are_refused() -> None:
 
 
 def test_the_variable_turns_streams_on() -> None:
-    program = "from spmd import log; log.stream('cache').info('hit'); log.stream('ir').info('no')"
+    program = "from spmd import log; log.stream('passes').info('hit'); log.stream('ir').info('no')"
     run = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, "SPMD_LOG": "cache"}, capture_output=True, text=True
+        [sys.executable, "-c", program], env={**os.environ, "SPMD_LOG": "passes"}, capture_output=True, text=True
     )
-    assert run.stderr == "spmd cache: hit\n"
+    assert run.stderr == "spmd passes: hit\n"

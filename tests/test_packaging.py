@@ -35,7 +35,7 @@ def test_every_folder_with_code_is_a_package() -> None:
 
 def test_what_is_imported_is_required() -> None:
     required = {re.split(r"[<>=]", line)[0] for line in config()["options"]["install_requires"].split()}
-    third_party = {"numpy", "gast", "llvmlite", "numba", "rich", "platformdirs", "threadpoolctl", "optree", "scipy"}
+    third_party = {"numpy", "gast", "llvmlite", "numba", "rich", "threadpoolctl", "optree", "scipy"}
     pattern = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
     sources = [path for package in ("spmd", "batching") for path in (ROOT / package).rglob("*.py")]
     imported = {name for path in sources for name in pattern.findall(path.read_text(encoding="utf-8"))}

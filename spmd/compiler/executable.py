@@ -152,7 +152,7 @@ class Call:
         if has_aux:
             if not isinstance(result, Struct) or len(result.items) != 2:
                 name = _name(self.executable.function)
-                raise GradientError(f"has_aux=True is for a function that returns (number, anything); '{name}' does not")
+                raise GradientError(f"has_aux=True: '{name}' does not return (number, anything)")
             rest = [None] * len(list(result.items[1].leaves()))
             result = result.items[0]
         if isinstance(result, Const) and type(result.value) is float:

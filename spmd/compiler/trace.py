@@ -128,12 +128,10 @@ def _written(function: Any) -> Any:
 
 def _calling(function: Any, names: list[str]) -> Callable[[Lowering], None]:
     """The body of an entry that calls something that is no plain function with the entry's own arguments."""
-    from spmd.frontend.calls import apply
-
     def lower(low: Lowering) -> None:
         args = {name: low.scope.names[name] for name in names}
         definition: Definition = low.definition
-        result = apply(low, Static(function), [], args, definition.node)
+        result = low.apply(Static(function), [], args, definition.node)
         low.returns.append(Pending(low.b.block, low.scope, low.b.span, result))
         low.ended.add(low.b.block)
 
