@@ -16,8 +16,8 @@ from spmd.errors import StructureError, UnsupportedAttribute
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.names import MISSING, NodeLayout, attribute_of, static
 from spmd.frontend.operations import end_in_error, guard, tag_test
+from spmd.frontend.python_calls import call_python
 from spmd.frontend.scope import Facts
-from spmd.frontend.subscripts import load
 from spmd.frontend.values import (
     TAG,
     Abstract,
@@ -146,7 +146,7 @@ def node_tag(low: Lowering, thing: Node, row: Value) -> tuple[Value | None, froz
     every = frozenset(range(len(layout.classes)))
     if layout.tag is None:
         return None, every
-    tag = load(low, row, thing.table, layout.tag, TAG)
+    tag = low.load(row, thing.table, layout.tag, TAG)
     return tag, low.scope.facts.tags.get(tag, every)
 
 
@@ -164,7 +164,7 @@ def node_field(low: Lowering, thing: Node, name: Any, node: Any) -> Abstract:
             return _mixed(low, Node(row), layout, tag, (having, classes - having), name, node)
         _demand_field(low, tag, layout, classes, having, name)
     template, first = layout.fields[name]
-    values = [load(low, row, thing.table, first + k, v.type) for k, v in enumerate(template.leaves())]
+    values = [low.load(row, thing.table, first + k, v.type) for k, v in enumerate(template.leaves())]
     return template.replace(iter(values))
 
 
@@ -244,8 +244,6 @@ def class_attribute(low: Lowering, owner: Abstract, cls: type, name: str, node: 
     value = inspect.getattr_static(cls, name, MISSING)
     low.sp.globals.note_attribute(cls, name)
     if isinstance(value, property):
-        from spmd.frontend.calls import call_python
-
         return call_python(low, value.fget, [owner], {}, node)
     if isinstance(value, staticmethod):
         return Static(value.__func__)

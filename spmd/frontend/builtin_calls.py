@@ -13,7 +13,7 @@ import gast
 
 from spmd.errors import TypeMismatch, UnsupportedFunction, UnsupportedSyntax
 from spmd.frontend.attributes import dimension
-from spmd.frontend.expressions import expression
+from spmd.frontend.comprehensions import comprehension, mapped
 from spmd.frontend.iterables import iterable, make_enumerate, make_range, make_reversed, make_zip
 from spmd.frontend.library import call_numpy
 from spmd.frontend.lowering import Lowering
@@ -61,8 +61,6 @@ def _sequence(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], 
         return make(things.items)
     if things.rebuild is None:
         raise low.error(UnsupportedFunction, f"{kind}() of {describe(thing)} cannot run in lanes", node)
-    from spmd.frontend.comprehensions import mapped
-
     made = mapped(low, things, {}, lambda inner, item: item, ("items", kind), kind)
     return Run(made.value, made.item, made.fields, kind)
 
@@ -108,15 +106,13 @@ def _extremum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], 
 def over_generator(low: Lowering, function: Any, node: Any) -> Abstract:
     """A function of a generator: where all items are needed, or where computing one can have no other effect, that is
     the function of a list."""
-    from spmd.frontend.comprehensions import comprehension
-
     rule = BUILTINS.get(function) if function in (max, min, list, tuple, any, all) else None
     if function is not sum and rule is None or len(node.args) != 1 and function is not sum:
         raise low.error(UnsupportedSyntax, "a generator cannot run in lanes here", node.args[0],
                         "write a list: [... for ...].")
     start = len(low.b.block.ops)
-    args = [comprehension(low, a) if isinstance(a, gast.GeneratorExp) else expression(low, a) for a in node.args]
-    kwargs = {k.arg: expression(low, k.value) for k in node.keywords}
+    args = [comprehension(low, a) if isinstance(a, gast.GeneratorExp) else low.expression(a) for a in node.args]
+    kwargs = {k.arg: low.expression(k.value) for k in node.keywords}
     if function in (any, all) and not _harmless(low, low.b.block.ops[start:]):
         text = f"{function.__name__}() of a generator whose items may raise cannot run in lanes"
         raise low.error(UnsupportedSyntax, text, node.args[0], "write a list, which computes all items: [... for ...].")

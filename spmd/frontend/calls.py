@@ -1,4 +1,4 @@
-"""Calls: which rule a callee has, and calls of functions written in Python.
+"""Calls: which rule a callee has.
 
 The invariant: a callee is resolved now, to the object that Python would call; what cannot be resolved or has no rule is
 refused at the call.
@@ -14,19 +14,19 @@ import gast
 
 from spmd.errors import TypeMismatch, UnsupportedFunction, UnsupportedType
 from spmd.frontend.builtin_calls import BUILTINS, over_generator
-from spmd.frontend.classes import construct, isinstance_test, known
-from spmd.frontend.expressions import expression
+from spmd.frontend.classes import construct, isinstance_test
+from spmd.frontend.comprehensions import call_vmapped
 from spmd.frontend.library import CONSTANT, call_numpy, call_of_constants
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.methods import call_method
-from spmd.frontend.read import Definition, read
-from spmd.frontend.values import Abstract, Method, Static, Struct, describe, holds_iterable, tuple_of
+from spmd.frontend.python_calls import call_python, known
+from spmd.frontend.values import Abstract, Method, Static, Struct, describe
 from spmd.ops.table import NUMPY
 
 
 def call(low: Lowering, node: Any) -> Abstract:
     """A call expression."""
-    callee = low.settled(expression(low, node.func))
+    callee = low.settled(low.expression(node.func))
     if isinstance(callee, Static) and callee.value is isinstance:
         found = isinstance_test(low, node)
         assert found is not None
@@ -41,7 +41,7 @@ def call(low: Lowering, node: Any) -> Abstract:
 def _arguments(low: Lowering, node: Any) -> tuple[list[Abstract], dict[str, Abstract]]:
     args: list[Abstract] = []
     for a in node.args:
-        thing = low.settled(expression(low, a.value if isinstance(a, gast.Starred) else a))
+        thing = low.settled(low.expression(a.value if isinstance(a, gast.Starred) else a))
         if not isinstance(a, gast.Starred):
             args.append(thing)
         elif isinstance(thing, Struct) and thing.kind in ("tuple", "list", "namedtuple"):
@@ -50,7 +50,7 @@ def _arguments(low: Lowering, node: Any) -> tuple[list[Abstract], dict[str, Abst
             raise low.error(UnsupportedType, f"only a tuple can be passed with *, not {describe(thing)}", a)
     kwargs: dict[str, Abstract] = {}
     for k in node.keywords:
-        thing = low.settled(expression(low, k.value))
+        thing = low.settled(low.expression(k.value))
         if k.arg is not None:
             kwargs[k.arg] = thing
         elif isinstance(thing, Struct) and thing.kind == "dict":
@@ -77,8 +77,6 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
         raise low.error(UnsupportedFunction, f"the bound method '{value.__name__}' cannot run in lanes", node,
                         "pass its object as an argument and call the method there.")
     if hasattr(value, "__spmd_vmap__"):
-        from spmd.frontend.comprehensions import call_vmapped
-
         return call_vmapped(low, value, args, kwargs, node)
     builtin = BUILTINS.get(value) if _hashable(value) else None
     if builtin is not None:
@@ -110,55 +108,3 @@ def _hashable(value: Any) -> bool:
 
 def _is_library(function: Any) -> bool:
     return (function.__module__ or "").split(".")[0] in ("numpy", "spmd", "scipy", "math", "random")
-
-
-
-# ---------------------------------------------------------------------------------------------- Python functions
-def call_python(low: Lowering, function: Any, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
-    """A call of a function written in Python: of its specialisation for these arguments."""
-    span = low.locate(node)
-    definition = read(function)
-    bound = bind_arguments(low, definition, args, kwargs, node)
-    result = low.sp.call(low, function, bound, span)
-    low.locate(node)
-    return result
-
-
-def bind_arguments(
-    low: Lowering, definition: Definition, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
-) -> dict[str, Abstract]:
-    """Arguments by parameter name, as Python binds them."""
-    spec = definition.node.args
-    function = definition.function
-    names = [a.id for a in [*spec.posonlyargs, *spec.args]]
-    only = [a.id for a in spec.kwonlyargs]
-    title = definition.name
-    bound: dict[str, Abstract] = dict(zip(names, args))
-    if len(args) > len(names):
-        if spec.vararg is None:
-            text = f"{title}() takes {len(names)} positional arguments but {len(args)} were given"
-            raise low.error(TypeMismatch, text, node)
-        bound[spec.vararg.id] = tuple_of(tuple(args[len(names) :]))
-    elif spec.vararg is not None:
-        bound[spec.vararg.id] = tuple_of(())
-    for name, thing in kwargs.items():
-        if name in bound and name in names:
-            raise low.error(TypeMismatch, f"{title}() got multiple values for argument '{name}'", node)
-        if name not in names and name not in only:
-            raise low.error(TypeMismatch, f"{title}() got an unexpected keyword argument '{name}'", node)
-        bound[name] = thing
-    defaults = dict(zip(names[len(names) - len(function.__defaults__ or ()) :], function.__defaults__ or ()))
-    defaults.update(function.__kwdefaults__ or {})
-    for name in [*names, *only]:
-        if name not in bound:
-            if name not in defaults:
-                raise low.error(TypeMismatch, f"{title}() missing required argument: '{name}'", node)
-            bound[name] = known(low, defaults[name], node)
-    if spec.kwarg is not None:
-        raise low.error(UnsupportedFunction, f"{title}() takes **{spec.kwarg.id}, which cannot run in lanes", node)
-    for name, thing in bound.items():
-        if holds_iterable(thing):
-            text = f"'{name}' of {title}() is a range or an iterator, which cannot be passed on"
-            raise low.error(UnsupportedType, text, node, "pass a list, an array or the bounds.")
-    order = [*names, *([spec.vararg.id] if spec.vararg else []), *only]
-    return {name: bound[name] for name in order}

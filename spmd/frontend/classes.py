@@ -12,20 +12,11 @@ import gast
 
 from spmd.errors import TypeMismatch, UnsupportedFunction, UnsupportedType
 from spmd.frontend.attributes import node_tag
-from spmd.frontend.expressions import expression
 from spmd.frontend.lowering import Lowering
-from spmd.frontend.names import static
 from spmd.frontend.operations import Condition, identity, tag_test
+from spmd.frontend.python_calls import known
 from spmd.frontend.scope import Facts
 from spmd.frontend.values import NONE, Abstract, Choice, Const, Leaf, Node, Run, Static, Struct, class_of, describe
-
-
-def known(low: Lowering, value: Any, node: Any) -> Abstract:
-    found = static(value)
-    if found is None:
-        raise low.error(UnsupportedType, "a default or bound argument must be a number, a string or a function", node,
-                        "pass arrays as arguments, or name a global array in the function.")
-    return found
 
 
 def construct(low: Lowering, cls: type, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
@@ -68,9 +59,9 @@ def isinstance_test(low: Lowering, node: Any) -> Condition | None:
         return None
     thing = low.scope.names.get(node.args[0].id) if isinstance(node.args[0], gast.Name) else None
     if not isinstance(thing, Choice) or any(describe(a) == "no value" for a in thing.alternatives):
-        thing = expression(low, node.args[0])
+        thing = low.expression(node.args[0])
     thing = low.settled(thing)
-    classes = _classes(low, expression(low, node.args[1]), node)
+    classes = _classes(low, low.expression(node.args[1]), node)
     low.locate(node)
     return instance_of(low, thing, classes, node)
 

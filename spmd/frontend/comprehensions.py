@@ -11,16 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 from spmd.errors import BatchError, UnsupportedFunction, UnsupportedSyntax
-from spmd.frontend.calls import bind_arguments, call_python
-from spmd.frontend.expressions import expression
+from spmd.frontend.bindings import bind
 from spmd.frontend.iterables import iterable, make_zip
 from spmd.frontend.liveness import reads, writes
-from spmd.frontend.lowering import Lowering, Pending
+from spmd.frontend.lowering import Lowering, Pending, Spec
 from spmd.frontend.operations import guard
+from spmd.frontend.python_calls import bind_arguments, call_python
 from spmd.frontend.read import read
 from spmd.frontend.runs import as_column
-from spmd.frontend.specialise import Spec
-from spmd.frontend.statements import bind
 from spmd.frontend.values import UNBOUND, Abstract, Const, Iterable, Leaf, Node, Run, Struct, describe, list_of
 from spmd.ir.core import Function, Op, Value
 from spmd.ir.types import Num, Ref, Seq
@@ -34,7 +32,7 @@ def comprehension(low: Lowering, node: Any) -> Abstract:
         raise low.error(UnsupportedSyntax, "a comprehension with several 'for' or with 'if' cannot run in lanes", node,
                         "one 'for' without 'if' can.")
     generator = node.generators[0]
-    things = iterable(low, expression(low, generator.iter), generator.iter)
+    things = iterable(low, low.expression(generator.iter), generator.iter)
     low.locate(node)
     names = sorted(reads(node.elt) - writes(generator.target))
     captured = {n: low.scope.names[n] for n in names if n in low.scope.names}
@@ -46,7 +44,7 @@ def comprehension(low: Lowering, node: Any) -> Abstract:
 
     def body(inner: Lowering, item: Abstract) -> Abstract:
         bind(inner, generator.target, item)
-        return expression(inner, node.elt)
+        return inner.expression(node.elt)
 
     place = (node.lineno, node.col_offset)
     return mapped(low, things, captured, body, ("comprehension", low.definition.function, place), "comprehension")
@@ -57,7 +55,7 @@ def _unrolled(low: Lowering, node: Any, target: Any, items: tuple[Abstract, ...]
     results = []
     for item in items:
         bind(low, target, item)
-        results.append(expression(low, node.elt))
+        results.append(low.expression(node.elt))
     for name, thing in kept.items():
         low.scope.names.pop(name, None)
         if thing is not None:
@@ -240,5 +238,3 @@ def stacked(low: Lowering, run: Run, node: Any) -> Abstract:
         raise low.error(UnsupportedFunction, text, node)
 
     return stack(run.item, run.fields)
-
-

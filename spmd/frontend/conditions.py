@@ -11,16 +11,11 @@ from typing import Any
 import gast
 
 from spmd.errors import TypeMismatch
+from spmd.frontend.classes import isinstance_test
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import COMPARE, Condition, binary, contains, identity, truth
 from spmd.frontend.scope import NO_FACTS
 from spmd.frontend.values import Abstract, Const, Leaf
-
-
-def expression(low: Lowering, node: Any) -> Abstract:
-    from spmd.frontend.expressions import expression as lowered
-
-    return lowered(low, node)
 
 
 def condition(low: Lowering, node: Any) -> Condition:
@@ -33,12 +28,10 @@ def condition(low: Lowering, node: Any) -> Condition:
     if isinstance(node, gast.Compare):
         return comparisons(low, node)
     if isinstance(node, gast.Call):
-        from spmd.frontend.classes import isinstance_test
-
         found = isinstance_test(low, node)
         if found is not None:
             return found
-    return truth(low, expression(low, node), node)
+    return truth(low, low.expression(node), node)
 
 
 def _all_or_any(low: Lowering, values: list[Any], conjunction: bool) -> Condition:
@@ -70,13 +63,13 @@ def _all_or_any(low: Lowering, values: list[Any], conjunction: bool) -> Conditio
 
 def comparisons(low: Lowering, node: Any) -> Condition:
     """`a < b <= c`: each operand once, the later ones only where the earlier comparisons hold."""
-    left = expression(low, node.left)
+    left = low.expression(node.left)
     return _compare_chain(low, left, list(zip(node.ops, node.comparators)), node)
 
 
 def _compare_chain(low: Lowering, left: Abstract, rest: list[tuple[Any, Any]], node: Any) -> Condition:
     op, right_node = rest[0]
-    right = expression(low, right_node)
+    right = low.expression(right_node)
     low.locate(node)
     first = _compare(low, op, left, right, node)
     if len(rest) == 1:
@@ -112,7 +105,7 @@ def boolop(low: Lowering, node: Any) -> Abstract:
     conjunction = isinstance(node.op, gast.And)
 
     def rest(values: list[Any]) -> Abstract:
-        thing = expression(low, values[0])
+        thing = low.expression(values[0])
         if len(values) == 1:
             return thing
         cond = truth(low, thing, values[0])
@@ -131,10 +124,10 @@ def boolop(low: Lowering, node: Any) -> Abstract:
 def ifexp(low: Lowering, node: Any) -> Abstract:
     cond = condition(low, node.test)
     if isinstance(cond.value, Const):
-        return expression(low, node.body if cond.value.value else node.orelse)
+        return low.expression(node.body if cond.value.value else node.orelse)
     result = low.branch(
         low.value(cond.value),
-        (lambda: expression(low, node.body), lambda: expression(low, node.orelse)),
+        (lambda: low.expression(node.body), lambda: low.expression(node.orelse)),
         (cond.yes, cond.no),
         low.scope.names,
     )

@@ -11,11 +11,16 @@ from typing import Any
 import gast
 
 from spmd.errors import UnknownName, UnsupportedSyntax, UnsupportedType
+from spmd.frontend.attributes import attribute
+from spmd.frontend.bindings import bind
+from spmd.frontend.calls import call
+from spmd.frontend.comprehensions import comprehension
 from spmd.frontend.conditions import boolop, comparisons, condition, ifexp
 from spmd.frontend.fence import refuse
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import BINARY, UNARY, binary, end_in_error, folds, guard, numeric
 from spmd.frontend.scope import Facts
+from spmd.frontend.subscripts import subscript
 from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Struct, describe, list_of, tuple_of
 from spmd.ops import operators
 
@@ -126,37 +131,15 @@ def _dict(low: Lowering, node: Any) -> Abstract:
 
 
 def _walrus(low: Lowering, node: Any) -> Abstract:
-    from spmd.frontend.statements import bind
-
     thing = expression(low, node.value)
     bind(low, node.target, thing)
     return thing
 
 
-def _call(low: Lowering, node: Any) -> Abstract:
-    from spmd.frontend.calls import call
-
-    return call(low, node)
-
-
 def _attribute(low: Lowering, node: Any) -> Abstract:
-    from spmd.frontend.attributes import attribute
-
     thing = expression(low, node.value)
     low.locate(node)
     return attribute(low, thing, node.attr, node)
-
-
-def _subscript(low: Lowering, node: Any) -> Abstract:
-    from spmd.frontend.subscripts import subscript
-
-    return subscript(low, node)
-
-
-def _listcomp(low: Lowering, node: Any) -> Abstract:
-    from spmd.frontend.comprehensions import comprehension
-
-    return comprehension(low, node)
 
 
 def _generator(low: Lowering, node: Any) -> Abstract:
@@ -166,7 +149,6 @@ def _generator(low: Lowering, node: Any) -> Abstract:
 RULES: dict[type, Callable[[Lowering, Any], Abstract]] = {
     gast.Constant: _constant, gast.Name: _name, gast.BinOp: _binop, gast.UnaryOp: _unaryop,
     gast.BoolOp: boolop, gast.Compare: lambda low, node: comparisons(low, node).value, gast.IfExp: ifexp,
-    gast.Tuple: _tuple, gast.List: _tuple, gast.Dict: _dict, gast.NamedExpr: _walrus, gast.Call: _call,
-    gast.Attribute: _attribute, gast.Subscript: _subscript, gast.ListComp: _listcomp, gast.GeneratorExp: _generator,
+    gast.Tuple: _tuple, gast.List: _tuple, gast.Dict: _dict, gast.NamedExpr: _walrus, gast.Call: call,
+    gast.Attribute: _attribute, gast.Subscript: subscript, gast.ListComp: comprehension, gast.GeneratorExp: _generator,
 }
-

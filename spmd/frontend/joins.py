@@ -7,7 +7,8 @@ Leaves of a joined structure are placeholders: only their types count.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,14 @@ def join(a: Abstract, b: Abstract) -> Abstract:
 
 def alternatives(thing: Abstract) -> tuple[Abstract, ...]:
     return thing.alternatives if isinstance(thing, Choice) else (thing,)
+
+
+def join_all(things: Iterable[Abstract]) -> Abstract:
+    joined: Abstract | None = None
+    for thing in things:
+        joined = thing if joined is None else join(joined, thing)
+    assert joined is not None
+    return joined
 
 
 def merge(a: Abstract, b: Abstract) -> Abstract | None:
@@ -232,3 +241,38 @@ class Converter:
             return self.constant(0, type_)
         array = np.zeros([0 if n is None else n for n in type_.shape], type_.dtype)
         return self.b.insert("const", (), [type_], {"value": array}).result
+
+
+@dataclass(eq=False)
+class Yielded:
+    """Which leaves an `if` must yield: those that an arm defines or that differ between the arms."""
+
+    columns: list[list[Value]]
+    inner: list[set[Value]]
+
+    @property
+    def yielded(self) -> list[bool]:
+        return [
+            any(v in inner for v, inner in zip(row, self.inner)) or any(v is not row[0] for v in row[1:])
+            for row in zip(*self.columns)
+        ]
+
+    @property
+    def types(self) -> list[Value]:
+        """For each yielded leaf one value that has its type; a row may be None in either arm."""
+        chosen = []
+        for row, keep in zip(zip(*self.columns), self.yielded):
+            if keep:
+                chosen.append(next((v for v in row if getattr(v.type, "nullable", False)), row[0]))
+        return chosen
+
+    def sources(self, arm: int) -> list[Value]:
+        return [v for v, keep in zip(self.columns[arm], self.yielded) if keep]
+
+    def rebuild(self, joined: list[Abstract], results: list[Value]) -> list[Abstract]:
+        """The joined things around the results, and around the leaves that pass by."""
+        fresh = iter(results)
+        leaves = iter(
+            [next(fresh) if keep else row[0] for row, keep in zip(zip(*self.columns), self.yielded)]
+        )
+        return [thing.replace(leaves) for thing in joined]

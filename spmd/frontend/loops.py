@@ -14,6 +14,7 @@ from typing import Any
 
 import gast
 
+from spmd.frontend.bindings import bind
 from spmd.frontend.conditions import condition
 from spmd.frontend.expressions import expression
 from spmd.frontend.iterables import iterable
@@ -22,7 +23,6 @@ from spmd.frontend.liveness import writes
 from spmd.frontend.lowering import Dead, LoopFrame, Lowering
 from spmd.frontend.operations import Condition, tag_test
 from spmd.frontend.scope import Scope
-from spmd.frontend.statements import bind, block, end
 from spmd.frontend.subscripts import spread_node
 from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node
 from spmd.ir.core import Block, Value
@@ -105,14 +105,14 @@ def _unroll(low: Lowering, s: Any, items: tuple[Abstract, ...]) -> None:
         return
     for item in items:
         bind(low, s.target, item)
-        block(low, s.body)
-    block(low, s.orelse)
+        low.block(s.body)
+    low.block(s.orelse)
 
 
 def _rounds(low: Lowering, s: Any, items: tuple[Abstract, ...]) -> None:
     """An unrolled loop with jumps: each round is a loop of one trip, the next runs where none has left by `break`."""
     if not items:
-        block(low, s.orelse)
+        low.block(s.orelse)
         return
     left = _one_round(low, s, items[0])
     if isinstance(left, Const):
@@ -132,8 +132,8 @@ def _one_round(low: Lowering, s: Any, item: Abstract) -> Abstract:
         with low.b.at(body):
             try:
                 bind(low, s.target, item)
-                block(low, s.body)
-                end(low, frame.continues)
+                low.block(s.body)
+                low.end(frame.continues)
             except Dead:
                 low.close(body)
     finally:
@@ -216,16 +216,16 @@ def _round(low: Lowering, plan: Plan, counter: Value | None) -> None:
 
     def go_on() -> None:
         plan.enter(counter)
-        block(low, s.body)
-        end(low, low.loops[-1].continues)
+        low.block(s.body)
+        low.end(low.loops[-1].continues)
 
     def stop() -> None:
         frame = low.loops.pop()
         try:
-            block(low, s.orelse)
+            low.block(s.orelse)
         finally:
             low.loops.append(frame)
-        end(low, low.loops[-1].breaks)
+        low.end(low.loops[-1].breaks)
 
     try:
         cond = plan.test(counter)
@@ -299,5 +299,3 @@ def _leave(
         raise Dead
     results = iter(op.results)
     low.scope.names.update((n, t.replace(results)) for n, t in zip(changed, joined))
-
-

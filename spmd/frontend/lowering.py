@@ -3,28 +3,27 @@
 The invariant: `low.b.block` is where ops go, `low.scope` is what holds there, and a path that has ended (return, break,
 continue, a call that never returns) raises `Dead` up to the branch it is in. Blocks whose terminator needs a type that
 is not known yet are kept in `pending` lists and get it when the join is known.
+It knows the rules of no syntax: those that contain each other are handed in, and so is the program around.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn, Protocol
 
-from spmd.errors import SpmdError, StructureError, TypeMismatch, UnsupportedAttribute, UnsupportedType
-from spmd.frontend.joins import Converter, JoinError, join
+from spmd.errors import ShapeMismatch, SpmdError, StructureError, TypeMismatch, UnsupportedAttribute, UnsupportedType
+from spmd.frontend.joins import Converter, JoinError, Yielded, join_all
+from spmd.frontend.names import Globals, NodeLayout
 from spmd.frontend.read import Definition
 from spmd.frontend.scope import NO_FACTS, Facts, Scope
 from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node, describe
 from spmd.ir.build import Builder
-from spmd.ir.core import Block, Value
+from spmd.ir.core import Block, Function, Module, Value
 from spmd.ir.types import Num, Ref
 from spmd.ops.primitive import Refusal
 from spmd.spans import Span
-
-if TYPE_CHECKING:
-    from spmd.frontend.specialise import Spec, Specialiser
 
 
 class Dead(Exception):
@@ -57,19 +56,102 @@ class LoopFrame:
     continues: list[Pending] = field(default_factory=list)
 
 
+@dataclass(eq=False)
+class Spec:
+    """One specialisation. `params` are named arguments around placeholder leaves or module inputs; `plain`: its results
+    are rows of its frames, so no module input may stand among them."""
+
+    key: Any
+    name: str
+    title: str
+    params: dict[str, Abstract]
+    lower: Callable[[Lowering], None]
+    definition: Definition
+    plain: bool = False
+    nullable: set[int] = field(default_factory=set)
+    result: Abstract | None = None
+    result_key: Any = None
+    function: Function | None = None
+    running: bool = False
+    stale: bool = True
+    leans_on: dict[Spec, Any] = field(default_factory=dict)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether it must be lowered (again): new kinds of arguments, or other results of what it leaned on."""
+        return self.stale or any(spec.result_key != key for spec, key in self.leans_on.items())
+
+
+class Enclosing(Protocol):
+    """What lowering one function asks of the whole program, which `specialise` lowers."""
+
+    module: Module
+    globals: Globals
+    layouts: dict[str, NodeLayout]
+    intern: Callable[[str], int]
+
+    def chain(self) -> tuple[tuple[str, Span], ...]:
+        """The calls that led here, innermost first."""
+
+    def current(self) -> Lowering:
+        """The function that is being lowered now."""
+
+    def call(self, low: Lowering, function: Any, args: dict[str, Abstract], span: Span | None) -> Abstract:
+        """The result of calling a Python function."""
+
+    def specialise(
+        self,
+        definition: Definition,
+        identity: Any,
+        args: dict[str, Abstract],
+        low: Lowering,
+        span: Span | None,
+        lower: Callable[[Lowering], None],
+        title: str = "",
+        plain: bool = False,
+    ) -> Spec:
+        """The lowered specialisation for these arguments."""
+
+    def empty_list(self) -> bool:
+        """Whether a list of results of which none is known may be taken as empty now."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules through which syntax contains itself: the rules of every kind reach them by the `Lowering`, so that no
+    two of their files need each other."""
+
+    expression: Callable[[Lowering, Any], Abstract]
+    block: Callable[[Lowering, Sequence[Any]], None]
+    apply: Callable[[Lowering, Abstract, list[Abstract], dict[str, Abstract], Any], Abstract]
+
+
 class Lowering:
     """Lowers the body of one specialisation."""
 
-    def __init__(self, specialiser: Specialiser, spec: Spec, definition: Definition, builder: Builder) -> None:
-        self.sp = specialiser
-        self.spec = spec
+    def __init__(self, program: Enclosing, definition: Definition, builder: Builder, rules: Rules) -> None:
+        self.sp = program
+        self.rules = rules
         self.definition = definition
         self.b = builder
         self.scope = Scope()
         self.loops: list[LoopFrame] = []
         self.returns: list[Pending] = []
         self.ended: set[Block] = set()
-        self.converter = Converter(builder, specialiser.intern)
+        self.converter = Converter(builder, program.intern)
+
+    # ------------------------------------------------------------------------------------------ rules
+    def expression(self, node: Any) -> Abstract:
+        """The value of an expression."""
+        return self.rules.expression(self, node)
+
+    def block(self, body: Sequence[Any]) -> None:
+        """Statements in order."""
+        self.rules.block(self, body)
+
+    def apply(self, callee: Abstract, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
+        """callee(*args, **kwargs)"""
+        return self.rules.apply(self, callee, args, kwargs, node)
 
     # ------------------------------------------------------------------------------------------ errors and places
     def locate(self, node: Any) -> Span:
@@ -97,7 +179,8 @@ class Lowering:
                 raise self.error(type(problem), problem.message, node, problem.hint) from None
             raise
         except (TypeError, ValueError, IndexError) as problem:
-            raise self.sp.refusal_of(problem, self, node) from None
+            complaint = TypeMismatch if isinstance(problem, TypeError) else ShapeMismatch
+            raise self.error(complaint, str(problem), node) from None
 
     # ------------------------------------------------------------------------------------------ leaves
     def value(self, thing: Abstract, node: Any = None) -> Value:
@@ -141,7 +224,22 @@ class Lowering:
             self.scope.loads[key] = self.b.insert("assured", [value], [Ref(value.type.table)]).result
         return self.scope.loads[key]
 
+    def load(self, ref: Value, table: str, field: int, type_: Any) -> Value:
+        """A field of a row, loaded once per point of the program (rows never change)."""
+        key = (ref, field)
+        known = self.scope.loads.get(key)
+        if known is None:
+            known = self.b.insert("load", [ref], [type_], {"table": table, "field": field}).result
+            self.scope.loads[key] = known
+        return known
+
     # ------------------------------------------------------------------------------------------ branches
+    def end(self, pending: list[Pending], result: Abstract | None = None) -> NoReturn:
+        """Ends the path at a jump whose terminator is written later."""
+        pending.append(Pending(self.b.block, self.scope, self.b.span, result))
+        self.ended.add(self.b.block)
+        raise Dead
+
     def close(self, block: Block) -> None:
         """Gives a block whose path ended its terminator, if it neither has one nor waits for one."""
         if block not in self.ended and not (block.ops and block.ops[-1].terminator):
@@ -180,7 +278,7 @@ class Lowering:
         names = self._changed(alive, live)
         has_result = any(p.result is not None for p in alive)
         parts = [self._parts(p, names, has_result) for p in alive]
-        joined = self.attempt(lambda: [_join_all(column) for column in zip(*parts)])
+        joined = self.attempt(lambda: [join_all(column) for column in zip(*parts)])
         results = self._yields(alive, parts, joined)
         op = self.b.insert("if", [cond], [v.type for v in results.types], blocks=[p.block for p, _ in done])
         if not alive:
@@ -264,47 +362,3 @@ class Lowering:
             kind = TypeError if isinstance(problem, TypeMismatch) else AttributeError
             self.b.insert("raise", (), (), {"error": (kind, (problem.message,))})
             raise Dead from None
-
-
-def _join_all(things: Iterable[Abstract]) -> Abstract:
-    joined: Abstract | None = None
-    for thing in things:
-        joined = thing if joined is None else join(joined, thing)
-    assert joined is not None
-    return joined
-
-
-@dataclass(eq=False)
-class Yielded:
-    """Which leaves an `if` must yield: those that an arm defines or that differ between the arms."""
-
-    columns: list[list[Value]]
-    inner: list[set[Value]]
-
-    @property
-    def yielded(self) -> list[bool]:
-        return [
-            any(v in inner for v, inner in zip(row, self.inner)) or any(v is not row[0] for v in row[1:])
-            for row in zip(*self.columns)
-        ]
-
-    @property
-    def types(self) -> list[Value]:
-        """For each yielded leaf one value that has its type; a row may be None in either arm."""
-        chosen = []
-        for row, keep in zip(zip(*self.columns), self.yielded):
-            if keep:
-                chosen.append(next((v for v in row if getattr(v.type, "nullable", False)), row[0]))
-        return chosen
-
-    def sources(self, arm: int) -> list[Value]:
-        return [v for v, keep in zip(self.columns[arm], self.yielded) if keep]
-
-    def rebuild(self, joined: list[Abstract], results: list[Value]) -> list[Abstract]:
-        """The joined things around the results, and around the leaves that pass by."""
-        fresh = iter(results)
-        leaves = iter(
-            [next(fresh) if keep else row[0] for row, keep in zip(zip(*self.columns), self.yielded)]
-        )
-        return [thing.replace(leaves) for thing in joined]
-

@@ -13,6 +13,7 @@ from spmd.frontend.attributes import class_attribute, node_field, node_tag, pres
 from spmd.frontend.library import call_numpy
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import tag_test
+from spmd.frontend.python_calls import call_python
 from spmd.frontend.values import Abstract, Const, Leaf, Method, Node, Run, Struct, describe, tuple_of
 from spmd.ops.table import METHODS
 
@@ -24,8 +25,6 @@ def call_method(
     low: Lowering, method: Method, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
 ) -> Abstract:
     """owner.name(*args, **kwargs)"""
-    from spmd.frontend.calls import call_python
-
     owner = low.settled(method.owner)
     if method.function is not None:
         return call_python(low, method.function, [owner, *args], kwargs, node)
@@ -71,20 +70,18 @@ def _dispatched(
     low: Lowering, owner: Node, name: str, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
 ) -> Abstract:
     """A method that differs between the classes that an object may be of."""
-    from spmd.frontend.calls import apply
-
     layout = low.sp.layouts[owner.table]
     tag, classes = node_tag(low, owner, present(low, owner, name))
     first = min(classes)
     if tag is None or len(classes) == 1:
         found = class_attribute(low, owner, layout.classes[first][0], name, node)
-        return apply(low, found, args, kwargs, node)
+        return low.apply(found, args, kwargs, node)
     test = tag_test(low, tag, classes, frozenset({first}))
     result = low.branch(
         low.value(test.value),
         (
-            lambda: apply(low, class_attribute(low, owner, layout.classes[first][0], name, node), args, kwargs, node),
-            lambda: apply(low, node_field(low, owner, name, node), args, kwargs, node),
+            lambda: low.apply(class_attribute(low, owner, layout.classes[first][0], name, node), args, kwargs, node),
+            lambda: low.apply(node_field(low, owner, name, node), args, kwargs, node),
         ),
         (test.yes, test.no),
         low.scope.names,

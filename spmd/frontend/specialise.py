@@ -13,16 +13,18 @@ tree run in the same regions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from spmd.errors import ShapeMismatch, SpmdError, TypeMismatch, UnsupportedFunction
+from spmd.errors import UnsupportedFunction
+from spmd.frontend.calls import apply
+from spmd.frontend.expressions import expression
 from spmd.frontend.fence import inspect
 from spmd.frontend.joins import join, widen
-from spmd.frontend.lowering import Dead, Lowering, Pending
+from spmd.frontend.lowering import Dead, Lowering, Pending, Rules, Spec
 from spmd.frontend.names import Globals, is_recursive
 from spmd.frontend.read import Definition, read
+from spmd.frontend.statements import block
 from spmd.frontend.values import NONE, Abstract
 from spmd.ir.build import Builder
 from spmd.ir.core import Block, Function, Module, Value
@@ -30,34 +32,9 @@ from spmd.ir.types import Ref
 from spmd.ops.table import type_rule
 from spmd.spans import Span
 
+RULES = Rules(expression, block, apply)
 DEEPEST = 60
 MOST = 400
-
-
-@dataclass(eq=False)
-class Spec:
-    """One specialisation. `params` are named arguments around placeholder leaves or module inputs; `plain`: its results
-    are rows of its frames, so no module input may stand among them."""
-
-    key: Any
-    name: str
-    title: str
-    params: dict[str, Abstract]
-    lower: Callable[[Lowering], None]
-    definition: Definition
-    plain: bool = False
-    nullable: set[int] = field(default_factory=set)
-    result: Abstract | None = None
-    result_key: Any = None
-    function: Function | None = None
-    running: bool = False
-    stale: bool = True
-    leans_on: dict[Spec, Any] = field(default_factory=dict)
-
-    @property
-    def outdated(self) -> bool:
-        """Whether it must be lowered (again): new kinds of arguments, or other results of what it leaned on."""
-        return self.stale or any(spec.result_key != key for spec, key in self.leans_on.items())
 
 
 class Specialiser:
@@ -224,7 +201,7 @@ class Specialiser:
         ]
         fresh = iter(values)
         body = Block()
-        low = Lowering(self, spec, spec.definition, Builder(body, type_rule))
+        low = Lowering(self, spec.definition, Builder(body, type_rule), RULES)
         low.scope.names = {name: thing.replace(fresh) for name, thing in spec.params.items()}
         low.locate(spec.definition.node)
         self.lowerings.append(low)
@@ -274,9 +251,7 @@ class Specialiser:
     @staticmethod
     def lower_definition(low: Lowering) -> None:
         """The body of a function; falling off its end returns None."""
-        from spmd.frontend.statements import block
-
-        block(low, low.definition.body)
+        low.block(low.definition.body)
         low.returns.append(Pending(low.b.block, low.scope, low.b.span, NONE))
         low.ended.add(low.b.block)
 
@@ -284,12 +259,6 @@ class Specialiser:
         """Whether a list of results of which none is known may be taken as empty now."""
         self.unknown_lists.add(self.stack[-1][0])
         return self.empties is not None
-
-    # ------------------------------------------------------------------------------------------ complaints
-    def refusal_of(self, problem: Exception, low: Lowering, node: Any) -> SpmdError:
-        """A complaint of NumPy's or a type rule's as a refusal at this place."""
-        kind: type[SpmdError] = TypeMismatch if isinstance(problem, TypeError) else ShapeMismatch
-        return low.error(kind, str(problem), node)
 
 
 def widen_numbers(low: Lowering | None, thing: Abstract) -> Abstract:

@@ -1,4 +1,4 @@
-"""Statements: bindings and control flow.
+"""Statements: assignment, jumps and what is chosen by a condition.
 
 The invariant: a statement leaves `low.scope` as Python would leave the frame, for every name that is alive after it,
 or ends the path by raising `Dead`.
@@ -13,29 +13,15 @@ import gast
 import numpy as np
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedSyntax, UnsupportedType
+from spmd.frontend.bindings import bind
 from spmd.frontend.conditions import condition
 from spmd.frontend.expressions import expression
 from spmd.frontend.fence import refuse
 from spmd.frontend.joins import alternatives
-from spmd.frontend.lowering import Dead, Lowering, Pending
+from spmd.frontend.loops import for_loop, while_loop
+from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import BINARY, binary, end_in_error, guard
-from spmd.frontend.subscripts import spread_node
-from spmd.frontend.values import (
-    NONE,
-    Abstract,
-    Choice,
-    Const,
-    Iterable,
-    Leaf,
-    Node,
-    Run,
-    Static,
-    Struct,
-    describe,
-    holds_iterable,
-    tuple_of,
-)
-from spmd.ir.types import INT
+from spmd.frontend.values import NONE, Abstract, Const, Leaf, Run, Static, Struct, holds_iterable
 
 
 def block(low: Lowering, body: Sequence[Any]) -> None:
@@ -57,78 +43,6 @@ def _assign(low: Lowering, s: Any) -> None:
 def _annassign(low: Lowering, s: Any) -> None:
     if s.value is not None:
         bind(low, s.target, expression(low, s.value))
-
-
-def bind(low: Lowering, target: Any, thing: Abstract) -> None:
-    """Assignment to a name or a pattern of names."""
-    if isinstance(target, gast.Name):
-        keepable(low, thing, target)
-        low.scope.names[target.id] = thing
-    elif isinstance(target, (gast.Tuple, gast.List)):
-        low.locate(target)
-        _unpack(low, target, thing)
-    else:
-        raise refuse(low.definition, target, low.sp.chain())
-
-
-def keepable(low: Lowering, thing: Abstract, node: Any) -> None:
-    """Refuses to name an iterator: running over it once would use it up."""
-    if isinstance(thing, Iterable) and thing.once or isinstance(thing, Struct) and holds_iterable(thing):
-        raise low.error(UnsupportedType, "an iterator cannot be kept in lanes", node,
-                        "run over it where it is made, or make a list of it.")
-
-
-def _unpack(low: Lowering, target: Any, thing: Abstract) -> None:
-    thing = low.settled(thing)
-    names = list(target.elts)
-    starred = next((n for n in names if isinstance(n, gast.Starred)), None)
-    if starred is not None:
-        raise refuse(low.definition, starred, low.sp.chain())
-    if isinstance(thing, Node):
-        whole = spread_node(low, thing, lambda one: tuple_of(tuple(_parts(low, one, names, target))), target)
-        assert isinstance(whole, Struct)
-        parts = list(whole.items)
-    elif isinstance(thing, Choice):
-        def part_of(k: int) -> Abstract:
-            return low.spread(thing, lambda one: _parts(low, one, names, target)[k])
-
-        parts = [part_of(k) for k in range(len(names))]
-    else:
-        parts = _parts(low, thing, names, target)
-    for name, part in zip(names, parts):
-        bind(low, name, part)
-
-
-def _parts(low: Lowering, thing: Abstract, names: list[Any], node: Any) -> list[Abstract]:
-    """The items of a thing that is unpacked into `names`."""
-    from spmd.frontend.subscripts import array_item, run_item
-
-    wanted = len(names)
-    if isinstance(thing, Struct):
-        items: list[Abstract] = [Const(n) for n in thing.names] if thing.kind == "dict" else list(thing.items)
-        if len(items) != wanted or thing.kind == "dataclass":
-            text = f"{describe(thing)} of {len(items)} cannot be unpacked into {wanted} names"
-            raise low.error(TypeMismatch, text, node)
-        return items
-    if isinstance(thing, Leaf) and thing.type.rank:
-        size = thing.type.shape[0]
-        if size is not None and size != wanted:
-            raise low.error(TypeMismatch, f"an array of {size} rows cannot be unpacked into {wanted} names", node)
-        if size is None:
-            count = low.b.emit("dim", thing.value, axis=0)
-            _demand_count(low, count, wanted)
-        return [array_item(low, thing.value, low.b.const(k), node) for k in range(wanted)]
-    if isinstance(thing, Run):
-        _demand_count(low, low.b.insert("length", [thing.value], [INT]).result, wanted)
-        return [run_item(low, thing, low.b.const(k)) for k in range(wanted)]
-    raise low.error(TypeMismatch, f"{describe(thing)} cannot be unpacked", node)
-
-
-def _demand_count(low: Lowering, count: Any, wanted: int) -> None:
-    few = (ValueError, (f"not enough values to unpack (expected {wanted})",))
-    guard(low, low.b.emit("ge", count, low.b.const(wanted)), few)
-    many = (ValueError, (f"too many values to unpack (expected {wanted})",))
-    guard(low, low.b.emit("le", count, low.b.const(wanted)), many)
 
 
 def _augassign(low: Lowering, s: Any) -> None:
@@ -188,27 +102,20 @@ def _body(low: Lowering, body: Sequence[Any]) -> Callable[[], None]:
     return lambda: block(low, body)
 
 
-def end(low: Lowering, pending: list[Pending], result: Abstract | None = None) -> None:
-    """Ends the path at a jump whose terminator is written later."""
-    pending.append(Pending(low.b.block, low.scope, low.b.span, result))
-    low.ended.add(low.b.block)
-    raise Dead
-
-
 def _return(low: Lowering, s: Any) -> None:
     thing = expression(low, s.value) if s.value is not None else NONE
     low.locate(s)
     if holds_iterable(thing):
         raise low.error(UnsupportedType, "a range or an iterator cannot be returned in lanes", s, "return a list.")
-    end(low, low.returns, thing)
+    low.end(low.returns, thing)
 
 
 def _break(low: Lowering, s: Any) -> None:
-    end(low, low.loops[-1].breaks)
+    low.end(low.loops[-1].breaks)
 
 
 def _continue(low: Lowering, s: Any) -> None:
-    end(low, low.loops[-1].continues)
+    low.end(low.loops[-1].continues)
 
 
 def _raise(low: Lowering, s: Any) -> None:
@@ -246,25 +153,12 @@ def _assert(low: Lowering, s: Any) -> None:
     low.scope.facts = low.scope.facts.both(cond.yes)
 
 
-def _while(low: Lowering, s: Any) -> None:
-    from spmd.frontend.loops import while_loop
-
-    while_loop(low, s)
-
-
-def _for(low: Lowering, s: Any) -> None:
-    from spmd.frontend.loops import for_loop
-
-    for_loop(low, s)
-
-
 def _pass(low: Lowering, s: Any) -> None:
     pass
 
 
 RULES: dict[type, Callable[[Lowering, Any], None]] = {
     gast.Assign: _assign, gast.AnnAssign: _annassign, gast.AugAssign: _augassign, gast.Expr: _expr, gast.If: _if,
-    gast.Return: _return, gast.Break: _break, gast.Continue: _continue, gast.While: _while, gast.For: _for,
+    gast.Return: _return, gast.Break: _break, gast.Continue: _continue, gast.While: while_loop, gast.For: for_loop,
     gast.Pass: _pass, gast.Raise: _raise, gast.Assert: _assert,
 }
-

@@ -13,7 +13,9 @@ from typing import Any
 import gast
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedType
+from spmd.frontend.attributes import node_tag, present
 from spmd.frontend.lowering import Dead, Lowering
+from spmd.frontend.operations import binary, end_in_error, guard, tag_test
 from spmd.frontend.scope import Facts
 from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node, Run, Struct, describe, list_of, tuple_of
 from spmd.ir.core import Value
@@ -21,21 +23,17 @@ from spmd.ir.types import INT, Num, Ref, Seq
 
 
 def subscript(low: Lowering, node: Any) -> Abstract:
-    from spmd.frontend.expressions import expression
-
-    thing = expression(low, node.value)
+    thing = low.expression(node.value)
     parts = list(node.slice.elts) if isinstance(node.slice, gast.Tuple) else [node.slice]
-    index: list[Any] = [_slice(low, p) if isinstance(p, gast.Slice) else low.settled(expression(low, p)) for p in parts]
+    index: list[Any] = [_slice(low, p) if isinstance(p, gast.Slice) else low.settled(low.expression(p)) for p in parts]
     low.locate(node)
     several = isinstance(node.slice, gast.Tuple)
     return low.spread(thing, lambda one: pick(low, one, index, several, node))
 
 
 def _slice(low: Lowering, node: Any) -> tuple[Abstract, Abstract, Abstract]:
-    from spmd.frontend.expressions import expression
-
     parts = (node.lower, node.upper, node.step)
-    bounds = [expression(low, part) if part is not None else Const(None) for part in parts]
+    bounds = [low.expression(part) if part is not None else Const(None) for part in parts]
     return (bounds[0], bounds[1], bounds[2])
 
 
@@ -59,10 +57,8 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
 
 
 def _present_index(low: Lowering, part: Choice) -> Abstract:
-    """An index that is a number or None, as the data has it: where it is None, the example raises. (NumPy takes None for
-    a new axis, but no program means that by data.)"""
-    from spmd.frontend.operations import guard
-
+    """An index that is a number or None, as the data has it: where it is None, the example raises. (NumPy takes None
+    for a new axis, but no program means that by data.)"""
     none = frozenset(k for k in low.possible(part) if _is_none(part.alternatives[k]))
     left = low.possible(part) - none
     if none and left:
@@ -78,8 +74,6 @@ def _is_none(thing: Abstract) -> bool:
 
 
 def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, node: Any) -> Abstract:
-    from spmd.frontend.operations import end_in_error
-
     part = index[0]
     if thing.kind == "dict":
         if isinstance(part, Leaf) and not several and not part.type.rank:
@@ -105,8 +99,6 @@ def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, 
 
 def _by_key(low: Lowering, thing: Struct, key: Leaf, node: Any, at: int = 0) -> Abstract:
     """A dictionary's item by a key that is known when the program runs: the keys are tried in turn."""
-    from spmd.frontend.operations import binary, end_in_error
-
     if at == len(thing.names):
         end_in_error(low, (KeyError, ("a key that the dictionary does not have",)))
     test = binary(low, "==", operator.eq, key, Const(thing.names[at]), node)
@@ -143,8 +135,6 @@ def _is_value(thing: Abstract) -> bool:
 
 def _tried_item(low: Lowering, thing: Struct, index: Value, text: str, at: int) -> Abstract:
     """The items from `at` on are tried in turn, each under its two numbers."""
-    from spmd.frontend.operations import end_in_error
-
     if at == len(thing.items):
         end_in_error(low, (IndexError, (text,)))
     type_ = index.type
@@ -160,9 +150,6 @@ def _tried_item(low: Lowering, thing: Struct, index: Value, text: str, at: int) 
 
 def spread_node(low: Lowering, thing: Node, run: Callable[[Abstract], Abstract], node: Any) -> Abstract:
     """Applies `run` to a nested tuple or dictionary as a container, for each of the forms that it may have."""
-    from spmd.frontend.attributes import node_tag, present
-    from spmd.frontend.operations import tag_test
-
     layout = low.sp.layouts[thing.table]
     row = present(low, thing, "__getitem__")
     tag, classes = node_tag(low, Node(row), row)
@@ -175,7 +162,7 @@ def spread_node(low: Lowering, thing: Node, run: Callable[[Abstract], Abstract],
         items = []
         for name in names:
             template, at = layout.fields[name]
-            values = [load(low, row, thing.table, at + k, v.type) for k, v in enumerate(template.leaves())]
+            values = [low.load(row, thing.table, at + k, v.type) for k, v in enumerate(template.leaves())]
             items.append(template.replace(iter(values)))
         if issubclass(cls, dict):
             return run(Struct("dict", dict, names, tuple(items)))
@@ -236,18 +223,8 @@ def load_item(low: Lowering, run: Run, ref: Value) -> Abstract:
     if run.item is UNBOUND:
         raise Dead
     leaves = list(run.item.leaves())
-    values = [load(low, ref, run.table, k, v.type) for k, v in zip(run.fields, leaves)]
+    values = [low.load(ref, run.table, k, v.type) for k, v in zip(run.fields, leaves)]
     return run.item.replace(iter(values))
-
-
-def load(low: Lowering, ref: Value, table: str, field: int, type_: Any) -> Value:
-    """A field of a row, loaded once per point of the program (rows never change)."""
-    key = (ref, field)
-    known = low.scope.loads.get(key)
-    if known is None:
-        known = low.b.insert("load", [ref], [type_], {"table": table, "field": field}).result
-        low.scope.loads[key] = known
-    return known
 
 
 # ---------------------------------------------------------------------------------------------- arrays

@@ -59,10 +59,6 @@ def constant(b: Builder, value: Any, like: Value) -> Value:
     return spread(b, b.const(np.dtype(num(like).dtype).type(value)), like)
 
 
-def times(b: Builder, ct: Value, factor: Value) -> Value:
-    return b.emit("mul", ct, factor)
-
-
 def scaled(b: Builder, ct: Value, factor: float) -> Value:
     """A cotangent times a number."""
     return b.emit("mul", ct, constant(b, factor, ct))

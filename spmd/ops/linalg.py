@@ -153,9 +153,9 @@ def _matmul_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
     if ranks == (1, 1):
         return strong(b, spread(b, ct, w), w), strong(b, spread(b, ct, x), x)
     if ranks == (2, 1):
-        return b.emit("outer", ct, w), _product_of(b, ct, x)
+        return b.emit("outer", ct, w, strong=True), _product_of(b, ct, x)
     if ranks == (1, 2):
-        return _product_of(b, w, ct), b.emit("outer", x, ct)
+        return _product_of(b, w, ct), b.emit("outer", x, ct, strong=True)
     if ranks == (2, 2):
         return _product_of(b, ct, swapped(b, w)), _product_of(b, swapped(b, x), ct)
     return _stacked_adjoint(b, x, w, ct)
@@ -206,9 +206,25 @@ def _infer_outer(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
     return Num(a.dtype, (a.shape[0], b.shape[0]))
 
 
+def _outer(x: Any, y: Any, strong: bool = False) -> Any:
+    """`strong`: 0 times anything is 0, as in the gradient of a weight that one of two vectors was multiplied by."""
+    return _strong_zeros(np.outer(x, y), x[:, None], y) if strong else np.outer(x, y)
+
+
+def _strong_zeros(product: Any, x: Any, y: Any) -> Any:
+    return product if np.isfinite(product).all() else np.where((x == 0) | (y == 0), 0, product).astype(product.dtype)
+
+
 def _rows_outer(site: Site) -> Callable[..., Any]:
     first, second = site.varying
-    return lambda x, y: (x[:, :, None] if first else x[:, None]) * (y[:, None, :] if second else y)
+
+    def run(x: Any, y: Any) -> Any:
+        return (x[:, :, None] if first else x[:, None]) * (y[:, None, :] if second else y)
+
+    def run_strong(x: Any, y: Any) -> Any:
+        return _strong_zeros(run(x, y), x[:, :, None] if first else x[:, None], y[:, None, :] if second else y)
+
+    return run_strong if site.attrs.get("strong") else run
 
 
 def _outer_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
@@ -226,5 +242,8 @@ LINALG: tuple[Primitive, ...] = (
         "matmul", _infer_matmul, _matmul, _rows_matmul, _matmul_adjoint, _raises_matmul,
         samples=tuple((pair, {}) for pair in PRODUCTS) + (((np.array([1, 2]), np.array([[3, 4], [5, 6]])), {}),),
     ),
-    Primitive("outer", _infer_outer, np.outer, _rows_outer, _outer_adjoint, samples=(((V3, V4), {}),)),
+    Primitive(
+        "outer", _infer_outer, _outer, _rows_outer, _outer_adjoint,
+        samples=(((V3, V4), {}), ((np.array([0.0, 2.0]), np.array([np.nan, np.inf, 1.0])), {"strong": True})),
+    ),
 )

@@ -14,7 +14,7 @@ import numpy as np
 
 from spmd.ir.build import Builder
 from spmd.ir.core import Value
-from spmd.ops.calculus import constant, quotient, rule, strong, times
+from spmd.ops.calculus import constant, quotient, rule, strong
 from spmd.ops.checked import defined
 from spmd.ops.elementwise import raises_on_python
 from spmd.ops.faults import checked
@@ -136,11 +136,11 @@ def _cosh(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
 
 
 def _tanh(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
-    return (times(b, ct, _one_minus_square(b, y)),)
+    return (strong(b, ct, _one_minus_square(b, y)),)
 
 
 def _sigmoid(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
-    return (times(b, ct, b.emit("mul", y, b.emit("sub", constant(b, 1, y), y))),)
+    return (strong(b, ct, b.emit("mul", y, b.emit("sub", constant(b, 1, y), y))),)
 
 
 def _arcsin(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
@@ -152,7 +152,7 @@ def _arccos(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
 
 
 def _arctan(b: Builder, ct: Value, y: Value, x: Value) -> Cotangents:
-    return (b.emit("div", ct, _one_plus_square(b, x)),)
+    return (quotient(b, ct, _one_plus_square(b, x)),)
 
 
 def _arctan2(b: Builder, ct: Value, y: Value, p: Value, q: Value) -> Cotangents:
@@ -163,8 +163,8 @@ def _arctan2(b: Builder, ct: Value, y: Value, p: Value, q: Value) -> Cotangents:
 def _hypot(b: Builder, ct: Value, y: Value, p: Value, q: Value) -> Cotangents:
     """The derivative of a norm, which is 0 at the origin."""
     zero, one = constant(b, 0, y), constant(b, 1, y)
-    scale = b.emit("div", ct, b.emit("where", b.emit("eq", y, zero), one, y))
-    return times(b, scale, p), times(b, scale, q)
+    scale = quotient(b, ct, b.emit("where", b.emit("eq", y, zero), one, y))
+    return strong(b, scale, p), strong(b, scale, q)
 
 
 def logistic(x: Any) -> Any:

@@ -109,10 +109,24 @@ def summed_products(left: Array, right: Array) -> Array:
             total = left.T @ right
     if np.isfinite(total).all():
         return total
+    left, right = (a.reshape((len(a), int(np.prod(a.shape[1:])))) for a in (left, right))
     bad = ~(np.isfinite(left).all(axis=1) & np.isfinite(right).all(axis=1))
-    total = left[~bad].T @ right[~bad]
-    for one, other in zip(left[bad], right[bad]):
-        total += np.where((one[:, None] == 0) | (other == 0), 0, one[:, None] * other)
+    return left[~bad].T @ right[~bad] + _strong_products(left[bad], right[bad])
+
+
+def _strong_products(left: Array, right: Array) -> Array:
+    """The same sum for rows that are not finite: the finite terms, and the signs of the infinite ones counted."""
+
+    def hits(*pairs: tuple[Array, Array]) -> Array:
+        return np.asarray(sum(a.T.astype(np.float32) @ b.astype(np.float32) for a, b in pairs)) > 0
+
+    inf = np.inf
+    total = np.where(np.isfinite(left), left, 0).T @ np.where(np.isfinite(right), right, 0)
+    for sign in (1, -1):
+        ups, downs = (sign * right > 0, sign * right == inf), (sign * right < 0, sign * right == -inf)
+        some = hits((left == inf, ups[0]), (left == -inf, downs[0]), (left > 0, ups[1]), (left < 0, downs[1]))
+        total[some] += sign * inf
+    total[hits((np.isnan(left), right != 0), (left != 0, np.isnan(right)))] = np.nan
     return total
 
 

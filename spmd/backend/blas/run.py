@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from spmd.backend.blas.fast import Moves
+from spmd.backend.blas.plan import Plan
 from spmd.backend.blas.prologue import run_adjoint
 from spmd.backend.blas.reverse import Backward
+from spmd.ir.region import AdjointRegion
+from spmd.runtime.code import Code
 from spmd.runtime.frames import ColumnSpec, TableData
 from spmd.runtime.log import Log
 from spmd.runtime.machine import Machine
 from spmd.runtime.ragged import Array, Ragged, concat
 from spmd.runtime.threads import BLAS
-
-if TYPE_CHECKING:
-    from spmd.backend.blas.executor import Compiled
 
 
 @dataclass(eq=False)
@@ -46,6 +47,17 @@ class Chunk:
     run: Machine
     kept: tuple[Any, ...]
     batch: int
+
+
+class Compiled(Protocol):
+    """What a run reads of the compiled program that made it."""
+
+    plan: Plan
+    code: Code
+    moves: Moves
+    adjoints: list[Any]
+    prologue_adjoint: tuple[AdjointRegion, Any] | None
+    differentiated: set[int]
 
 
 class Run:
