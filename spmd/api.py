@@ -320,6 +320,9 @@ def vmap(
     return Vmapped(f, in_axes, out_axes, target, fp)
 
 
+vmap.__spmd_known__ = True  # type: ignore[attr-defined]  # a compiled function may call it: it works on what is known
+
+
 def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Gradient:
     """The gradient of a function that returns one number, with the structure of its argument (a tuple of gradients for
     a tuple of argnums). With `has_aux` the function returns (number, anything) and the call (gradient, anything).

@@ -20,7 +20,7 @@ from spmd.frontend.library import CONSTANT, call_numpy, call_of_constants
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.methods import call_method
 from spmd.frontend.python_calls import call_python, known
-from spmd.frontend.values import Abstract, Method, Static, Struct, describe
+from spmd.frontend.values import Abstract, Const, Method, Static, Struct, describe
 from spmd.ops.table import NUMPY
 
 
@@ -78,6 +78,8 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
                         "pass its object as an argument and call the method there.")
     if hasattr(value, "__spmd_vmap__"):
         return call_vmapped(low, value, args, kwargs, node)
+    if getattr(value, "__spmd_known__", False):
+        return _called_now(low, value, args, kwargs, node)
     builtin = BUILTINS.get(value) if _hashable(value) else None
     if builtin is not None:
         return builtin(low, args, kwargs, node)
@@ -96,6 +98,23 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
     module = getattr(value, "__module__", None) or ""
     raise low.error(UnsupportedFunction, f"'{module + '.' if module else ''}{name}' cannot run in lanes", node,
                     "write it with functions that can, or call it outside, on the batch.")
+
+
+def _called_now(low: Lowering, function: Any, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
+    """A call that makes a function of functions, such as `spmd.vmap(f)`: made now, of what is known now."""
+    given = [_known_object(low, a, node) for a in args]
+    named = {k: _known_object(low, a, node) for k, a in kwargs.items()}
+    return Static(low.attempt(lambda: function(*given, **named), node))
+
+
+def _known_object(low: Lowering, thing: Abstract, node: Any) -> Any:
+    if isinstance(thing, (Const, Static)):
+        return thing.value
+    if isinstance(thing, Struct) and thing.kind in ("tuple", "list", "dict"):
+        items = [_known_object(low, i, node) for i in thing.items]
+        return dict(zip(thing.names, items)) if thing.kind == "dict" else thing.cls(items)
+    raise low.error(UnsupportedType, f"{describe(thing)} is not known before the program runs", node,
+                    "make the function outside, and call it here.")
 
 
 def _hashable(value: Any) -> bool:

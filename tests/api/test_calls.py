@@ -267,3 +267,12 @@ def test_gradients_keep_single_precision() -> None:
     x = XS.astype(np.float32)
     assert spmd.vmap(spmd.grad(dot))(x, x).dtype == np.float32
     assert spmd.grad(dot)(x[0], x[0]).dtype == np.float32
+
+
+def sums_of_rows(p, xs):
+    return np.sum(spmd.vmap(dot, in_axes=(None, 0))(p, xs))
+
+
+def test_vmap_may_be_called_where_its_result_is_used() -> None:
+    value, gradient = spmd.value_and_grad(sums_of_rows)(XS[0], YS)
+    assert np.isclose(value, np.sum(YS @ XS[0])) and np.allclose(gradient, YS.sum(axis=0))

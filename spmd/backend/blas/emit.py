@@ -67,6 +67,7 @@ class OpWriter(StructuralWriter):
 
     def _kernel(self, group_: Group, wanted: list[Value], kernels: Kernels) -> None:
         """One group as one call."""
+        wanted = wanted or [op.result for op in group_.ops if may_raise(op)][-1:]
         if not wanted:
             return
         chain = ChainMaker(group_, self.uniform, self._known).make(wanted)
