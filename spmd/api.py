@@ -29,6 +29,7 @@ from spmd.errors import (
     OptionError,
     ShapeMismatch,
     SourceUnavailable,
+    TypeMismatch,
     hide_compiler_frames,
 )
 
@@ -41,6 +42,8 @@ class Transformed:
     def __init__(self, function: Callable[..., Any], target: str = "auto", fp: str = "strict") -> None:
         if not callable(function):
             raise OptionError(f"a function is needed, not {type(function).__name__}")
+        if isinstance(function, Gradient) or isinstance(function, Vmapped) and function.gradient is not None:
+            raise OptionError(f"a derivative of the gradient of '{function.title}' is not available")
         check_target(target)
         self.one = function
         self.title = str(getattr(function, "__name__", type(function).__name__))
@@ -55,8 +58,11 @@ class Transformed:
             raise SourceUnavailable(f"'{self.title}' is not written in Python, so it has no source") from None
 
     def arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int | None]]:
-        """Arguments by parameter name, defaults included, and their axes. Raises TypeError as Python does."""
-        bound = self.signature.bind(*args, **kwargs)
+        """Arguments by parameter name, defaults included, and their axes. Raises TypeMismatch, a TypeError."""
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as problem:
+            raise TypeMismatch(f"{self.title}() {problem}") from None
         given = frozenset(bound.arguments)
         bound.apply_defaults()
         for parameter in self.signature.parameters.values():

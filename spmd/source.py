@@ -123,7 +123,7 @@ def source_of(function: Callable[..., Any]) -> FunctionSource:
     if not isinstance(plain, FunctionType):
         name = getattr(function, "__name__", type(function).__name__)
         raise SourceUnavailable(
-            f"'{name}' is not a function written in Python, so it has no source",
+            f"'{name}' is no function written in Python: what is read is the source of a function",
             hint="wrap the call in a function of your own.",
         )
     code = plain.__code__

@@ -171,7 +171,7 @@ def test_functions_without_source_are_refused() -> None:
 
 @pytest.mark.parametrize("thing", [len, int, functools.partial(print), 3])
 def test_things_that_are_not_python_functions_are_refused(thing: Any) -> None:
-    with pytest.raises(SourceUnavailable, match="not a function written in Python"):
+    with pytest.raises(SourceUnavailable, match="no function written in Python"):
         source_of(thing)
 
 
