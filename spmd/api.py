@@ -42,11 +42,12 @@ class Transformed:
     def __init__(self, function: Callable[..., Any], target: str = "auto", fp: str = "strict") -> None:
         if not callable(function):
             raise OptionError(f"a function is needed, not {type(function).__name__}")
-        if isinstance(function, Gradient) or isinstance(function, Vmapped) and function.gradient is not None:
-            raise OptionError(f"a derivative of the gradient of '{function.title}' is not available")
+        inner = getattr(function, "gradient", None) if isinstance(function, Vmapped) else function
+        if isinstance(inner, Gradient):
+            raise OptionError(f"a derivative of the gradient of '{_title(inner.one)}' is not available")
         check_target(target)
         self.one = function
-        self.title = str(getattr(function, "__name__", type(function).__name__))
+        self.title = _title(function)
         functools.update_wrapper(self, function)  # type: ignore[arg-type]
         if fp not in ROUNDINGS:
             raise OptionError(f"fp='{fp}' does not exist; there are {', '.join(ROUNDINGS)}")
@@ -113,6 +114,10 @@ class Transformed:
     def differentiated(self, values: dict[str, Any]) -> list[int] | None:
         """Positions of the arguments that a call takes gradients for; None if it takes none."""
         return None
+
+
+def _title(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 class Vmapped(Transformed):
@@ -302,6 +307,7 @@ def _check_floats(done: Call, positions: Sequence[int]) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ public names
+@hide_compiler_frames()
 def vmap(
     f: Callable[..., Any] | None = None,
     in_axes: Axes = 0,
@@ -329,6 +335,7 @@ def vmap(
 vmap.__spmd_known__ = True  # type: ignore[attr-defined]  # a compiled function may call it: it works on what is known
 
 
+@hide_compiler_frames()
 def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Gradient:
     """The gradient of a function that returns one number, with the structure of its argument (a tuple of gradients for
     a tuple of argnums). With `has_aux` the function returns (number, anything) and the call (gradient, anything).
@@ -336,6 +343,7 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: boo
     return Gradient(f, argnums, with_value=False, has_aux=has_aux)
 
 
+@hide_compiler_frames()
 def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Gradient:
     """Like `grad`, but gives (value, gradient); with `has_aux` ((number, anything), gradient)."""
     return Gradient(f, argnums, with_value=True, has_aux=has_aux)

@@ -280,7 +280,8 @@ def test_lists_share_one_column_of_elements() -> None:
     assert packed.root.start.tolist() == [0, 2, 2]
     assert packed.root.length.tolist() == [2, 0, 1]
     assert packed.root.elements.values.tolist() == [1.0, 2.0, 3.0]  # type: ignore[union-attr]
-    assert root_schema([[], []]) == ListSchema(NoneSchema())
+    assert root_schema([[], []]) == ListSchema(NoneSchema(seen=False))
+    assert root_schema([[None], []]) == ListSchema(NoneSchema())
     assert root_schema([collections.deque([1])]) == ListSchema(NumberSchema("int"), "deque")
 
 
@@ -396,6 +397,6 @@ def test_a_single_array_can_be_packed_without_a_copy() -> None:
 
 def test_an_empty_list_packs() -> None:
     packed = batching.pack([])
-    assert packed.schema == PackedSchema(NoneSchema())
+    assert packed.schema == PackedSchema(NoneSchema(seen=False))
     assert len(packed) == 0
     assert batching.unpack(packed) == []
