@@ -44,7 +44,7 @@ class Transformed:
             raise OptionError(f"a function is needed, not {type(function).__name__}")
         inner = getattr(function, "gradient", None) if isinstance(function, Vmapped) else function
         if isinstance(inner, Gradient):
-            raise OptionError(f"a derivative of the gradient of '{_title(inner.one)}' is not available")
+            raise OptionError(f"a derivative of the gradient of '{_title(inner)}' is not available")
         check_target(target)
         self.one = function
         self.title = _title(function)
