@@ -29,7 +29,8 @@ class Options:
     log: str = ""
     """Streams to show, as in ``passes,ir``."""
     budget: int = GIB
-    """Bytes that live frames and the tape may take before work is chunked, recomputed or stopped."""
+    """Bytes that live frames may take before scheduling narrows; at twice as many recursion is stopped. All frames of
+    a run and its tape may take four times as many; beyond, the batch runs in pieces that gradients run again."""
     width: int | None = None
     """Vector width in bits; None takes the machine's widest."""
 

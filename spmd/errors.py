@@ -192,6 +192,8 @@ class MemoryBudgetError(SpmdError, MemoryError):
     """Live frames or the tape outgrew the memory budget; recursion without end stops here."""
 
     code = "E12"
+    # Whether fewer examples at a time would have needed less.
+    divisible = False
 
     @classmethod
     def of_recursion(cls, function: str, depth: int, budget: int, **place: Any) -> MemoryBudgetError:

@@ -142,7 +142,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_random_programs(folder: Path, full: bool) -> None:
-    @settings(max_examples=budget(full, 200))
+    @settings(max_examples=budget(full, 160))
     @given(text=programs(), target=st.sampled_from(TARGETS), seed=st.integers(0, 1000))
     def run(text: str, target: str, seed: int) -> None:
         note(f"target {target}, seed {seed}\n{text}")
@@ -154,7 +154,7 @@ def test_random_programs(folder: Path, full: bool) -> None:
 
 
 def test_random_programs_that_may_raise(folder: Path, full: bool) -> None:
-    @settings(max_examples=budget(full, 100))
+    @settings(max_examples=budget(full, 80))
     @given(text=programs(raising=True), target=st.sampled_from(TARGETS), seed=st.integers(0, 1000))
     def run(text: str, target: str, seed: int) -> None:
         note(f"target {target}, seed {seed}\n{text}")

@@ -15,6 +15,7 @@ import numpy as np
 
 from spmd.compiler import pipelines
 from spmd.compiler.signature import Packed
+from spmd.compiler.signature.aliases import severed
 from spmd.compiler.signature.columns import Columns, uniform
 from spmd.compiler.signature.gradients import Gradients, cotangent_rows
 from spmd.compiler.signature.results import Results, container
@@ -232,6 +233,8 @@ def call(
 ) -> Call:
     """Runs the program on packed arguments."""
     packed = [fitted(p, a.schema) for p, a in zip(packed, executable.arguments)]
+    if wanted is not None or any(table.shared for table in executable.module.tables.values()):
+        packed = [severed(p) if a.mapped else p for p, a in zip(packed, executable.arguments)]
     columns = [Columns(a.name, p) for a, p in zip(executable.arguments, packed)]
     columns += [Columns(c.name, p) for c, p in zip(executable.traced.captures, captured)]
     tables = {name: data for part in columns for name, data in part.tables.items()}

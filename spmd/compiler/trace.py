@@ -68,9 +68,10 @@ def trace(function: Any, arguments: Sequence[Argument]) -> Traced:
     captures: list[Capture] = []
     given: list[Abstract] = []
     shapes = Shapes(module.tables, {})
+    alone = not any(a.mapped for a in arguments)  # there is one example, so every row belongs to it
 
     def share(name: str, schema: PackedSchema) -> Abstract:
-        thing = shapes.argument(name, schema, unique=False)
+        thing = shapes.argument(name, schema, unique=alone)
         for value in thing.leaves():
             value.name = name
             module.inputs.append(value)

@@ -103,13 +103,22 @@ def _emit(low: Lowering, spec: Spec, count: Value, operands: list[Value], each: 
         if picked is not None and each and isinstance(operands[0].type, Seq):
             return Run(operands[0], result, picked)
         direct = _only_calls(function, operands, each)
-        if direct is not None:
+        if direct is not None and not _shares_frames(low, direct):
             name, operands, each = direct
     elif result is None:  # no item is known yet, or none ever comes to be: what needs one does not go on
         result = UNBOUND
     attrs = {"function": name, "each": tuple(each)}
     value = low.b.insert("map", [count, *operands], [Seq("@" + name)], attrs).result
     return Run(value, result, tuple(range(len(list(result.leaves())))))
+
+
+def _shares_frames(low: Lowering, direct: tuple[str, list[Value], list[str]]) -> bool:
+    """Whether the callee is called on nodes that may have several parents: calls of it, unlike the frames of a map,
+    can share a frame."""
+    callee = low.sp.module.functions.get(direct[0])
+    types = [v.type for v in callee.params] if callee is not None else []
+    tables = [low.sp.module.tables[t.table] for t in types if isinstance(t, Ref) and t.table in low.sp.module.tables]
+    return callee is None or any(table.shared and table.unique for table in tables)
 
 
 def _only_picks(function: Function) -> tuple[int, ...] | None:

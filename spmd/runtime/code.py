@@ -56,6 +56,7 @@ class RegionCode:
 
     execute  (run, frame table, rows, count) -> (residuals, children of the fork)
     orders, spans   of the ops that may raise, by the number that they report under.
+    taped   bytes of residuals that one row leaves.
     """
 
     id: int
@@ -64,6 +65,7 @@ class RegionCode:
     span: Any = None
     orders: list[Order] = field(default_factory=list)
     spans: list[Any] = field(default_factory=list)
+    taped: int = 0
 
 
 @dataclass(eq=False)

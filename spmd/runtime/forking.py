@@ -178,25 +178,30 @@ class Forking:
     def _share(
         self, site: SiteSpec, table: FrameTable, rows: Array, refs: Any, pending: Array, some: Array | None
     ) -> Children:
-        """One frame per table row: the first request makes it, later ones wait for it or take its result."""
+        """One frame per table row: the first request makes it, later ones wait for it or take its result. None is no
+        row: each request for it has a frame of its own, since examples must not share one."""
         callee = self.frames[site.callee]
         column = callee.spec.columns[callee.spec.params[0]]
         refs = np.broadcast_to(np.asarray(refs, np.int64), (len(rows),))
         memo = self._memos[site.shared]
         asking = np.arange(len(rows)) if some is None else np.flatnonzero(some)
-        known = memo[refs[asking]]
-        fresh, where = np.unique(refs[asking[known < 0]], return_index=True)
-        if len(fresh):
-            makers = asking[known < 0][where]
-            first = callee.new(len(fresh))
-            ids = slice(first, first + len(fresh))
+        there = refs[asking] >= 0
+        real, none = asking[there], asking[~there]
+        unknown = real[memo[refs[real]] < 0]
+        fresh, where = np.unique(refs[unknown], return_index=True)
+        makers = np.concatenate([unknown[where], none])
+        first = callee.n
+        if len(makers):
+            first = callee.new(len(makers))
+            ids = slice(first, first + len(makers))
             self._enter(callee, ids, site, rows[makers], table.lane[rows[makers]])
-            self._born(callee.spec.number, len(fresh))
-            callee.write(column, ids, fresh)
+            self._born(callee.spec.number, len(makers))
+            callee.write(column, ids, refs[makers])
             memo[fresh] = np.arange(first, first + len(fresh))
-            self.push(self.code.entries[site.callee], ids, len(fresh))
+            self.push(self.code.entries[site.callee], ids, len(makers))
         children = np.zeros(len(rows), np.int64)
-        children[asking] = memo[refs[asking]]
+        children[real] = memo[refs[real]]
+        children[none] = np.arange(first + len(fresh), first + len(makers))
         table.data[table.spec.columns[site.child].slot][rows] = children
         waiting = asking[~callee.done[children[asking]]]
         pending[waiting] += 1
@@ -275,12 +280,14 @@ class Forking:
         if self.live > 2 * self.budget:
             depth = self.depth(spec.number, self.frames[spec.number].n - 1)
             raise MemoryBudgetError.of_recursion(spec.name, depth, self.budget, span=spec.span)
-        raise MemoryBudgetError(
+        error = MemoryBudgetError(
             f"all calls of this run together, {self.frames[spec.number].n:,} of '{spec.name}' among them, took "
             f"{self.bytes:,} bytes, four times the memory budget",
-            hint="run fewer examples at a time, or raise SPMD_BUDGET.",
+            hint="give each example less work, or raise SPMD_BUDGET.",
             span=spec.span,
         )
+        error.divisible = True
+        raise error
 
     def depth(self, function: int, frame: int) -> int:
         """Number of calls that a frame stands below the entry."""

@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+# Bytes that an entry counts for beside its residuals: the objects that it is made of, and its cotangents (measured).
+ENTRY = 512
+
+
 class Entry:
     """One execution of a region: rows of the function's frames, residual values, children made by its fork."""
 

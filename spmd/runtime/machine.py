@@ -18,7 +18,7 @@ from spmd.runtime.code import Code
 from spmd.runtime.faults import LAST, Faults, Order
 from spmd.runtime.forking import Forking
 from spmd.runtime.frames import FrameTable, Rows, TableData, compact, vector
-from spmd.runtime.log import Entry, Log
+from spmd.runtime.log import ENTRY, Entry, Log
 from spmd.runtime.ragged import Array
 
 
@@ -90,6 +90,9 @@ class Machine(Forking):
             total[number] += size
             if self.tape:
                 log.entries.append(Entry(number, rows, size, residuals, children))
+                self.bytes += ENTRY + size * region.taped
+                if self.bytes > 4 * self.budget:
+                    self._over_budget(frames[region.function].spec)
             if self.profile:
                 self._measure(number, size, perf_counter() - started)
         if faults.exception is not None:

@@ -15,12 +15,13 @@ import numpy as np
 
 from spmd.backend.blas.adjoint_code import AdjointWriter
 from spmd.backend.blas.chains import Kernels
+from spmd.backend.blas.chunks import Chunk, attempt, halves, pieces
 from spmd.backend.blas.fast import Moves, moves
 from spmd.backend.blas.plan import Plan, plan, uniform_inputs
 from spmd.backend.blas.prologue import PrologueAdjointWriter, compile_prologue
 from spmd.backend.blas.recompute import recomputing
 from spmd.backend.blas.region_code import RegionWriter
-from spmd.backend.blas.run import Chunk, Run, rows_of
+from spmd.backend.blas.run import Run, rows_of
 from spmd.backend.blas.tape import Passing, tape
 from spmd.config import options
 from spmd.ir.core import Value
@@ -70,11 +71,18 @@ class Compiled:
         """
         budget = options().budget
         data = [self._typed(tables[name]) for name in self.plan.tables]
-        chunks = []
-        for low, high in self._chunks(batch, budget):
+
+        def job(low: int, high: int, taped: bool) -> Chunk:
             part = [rows_of(p, low, high, batch) for p in params]
-            chunks.append(self._run(inputs, part, data, high - low, low, budget, tape, profile))
-        return Run(self, chunks, batch)
+            return self._run(inputs, part, data, high - low, low, budget, taped, profile)
+
+        bounds = self._chunks(batch, budget)
+        if len(bounds) == 1:
+            chunk = job(0, batch, tape) if self._whole() else attempt(job, 0, batch, tape)
+            if chunk is not None:
+                return Run(self, [chunk], batch)
+            bounds = halves(0, batch)
+        return Run(self, pieces(job, bounds, tape), batch, lambda found: pieces(job, found, True))
 
     def _typed(self, table: TableData) -> TableData:
         """The table with every field in the dtype that the program was compiled for."""
@@ -88,11 +96,14 @@ class Compiled:
     def _chunks(self, batch: int, budget: int) -> list[tuple[int, int]]:
         entry = self.code.frames[self.code.entry]
         fits = max(1, budget // (8 * entry.nbytes))
-        types = [c.type for c in self.plan.functions[self.code.entry].results]
-        whole = any(isinstance(t, (Ref, Seq)) and t.table.startswith("@") for t in types)
-        if whole or batch <= fits:
+        if self._whole() or batch <= fits:
             return [(0, batch)]
         return [(low, min(low + fits, batch)) for low in range(0, batch, fits)]
+
+    def _whole(self) -> bool:
+        """Whether results are links to frames, so that all frames are needed at once."""
+        types = [c.type for c in self.plan.functions[self.code.entry].results]
+        return any(isinstance(t, (Ref, Seq)) and t.table.startswith("@") for t in types)
 
     def _run(
         self,

@@ -133,13 +133,14 @@ def _sites(region: Region) -> list[Site]:
 
 def _shared_functions(program: Program) -> dict[str, str]:
     """Functions whose frames are shared by table row -> the table: the only parameter is a row of a packed table some
-    of whose rows have several parents, and every row belongs to one example."""
+    of whose rows have several parents, and every row belongs to one example. (The frames that a batch starts with are
+    nobody's children, so the entry may be such a function.)"""
     out = {}
     for function in program.functions.values():
-        if len(function.params) != 1 or function.name == program.entry:
+        if len(function.params) != 1:
             continue
         type_ = function.params[0].type
-        if not isinstance(type_, Ref) or type_.nullable or type_.table not in program.tables:
+        if not isinstance(type_, Ref) or type_.table not in program.tables:
             continue
         table = program.tables[type_.table]
         sites = [s for r in program.regions for s in _sites(r) if s.function == function.name]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from spmd.backend.blas.chains import Kernels
 from spmd.backend.blas.emit import OpWriter, lazy_values
 from spmd.backend.blas.plan import Plan, num
@@ -88,7 +90,12 @@ class RegionWriter:
     def build(self) -> RegionCode:
         """The compiled region."""
         region, ops = self.region, self.ops
-        return RegionCode(region.id, self.function, self.source.build(), region.span, ops.orders, ops.spans)
+        return RegionCode(region.id, self.function, self.source.build(), region.span, ops.orders, ops.spans, self._taped())
+
+    def _taped(self) -> int:
+        """Bytes of the residuals of one row that are no views of columns."""
+        kept = [v.type for kind, v in self.items if kind == "value" and v not in self.passing.loads]
+        return sum(8 if not isinstance(t, Num) or not t.static else t.size * np.dtype(t.dtype).itemsize for t in kept)
 
     def _direct(self) -> None:
         """Kernels write what goes into a column straight there, where the rows are a slice and the column is written

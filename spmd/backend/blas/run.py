@@ -5,12 +5,13 @@ The invariant: a Run is only read after it is made, so cotangents may be asked f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from spmd.backend.blas.chunks import Bounds, Chunk
 from spmd.backend.blas.fast import Moves
 from spmd.backend.blas.plan import Plan
 from spmd.backend.blas.prologue import run_adjoint
@@ -19,8 +20,7 @@ from spmd.ir.region import AdjointRegion
 from spmd.runtime.code import Code
 from spmd.runtime.frames import ColumnSpec, TableData
 from spmd.runtime.log import Log
-from spmd.runtime.machine import Machine
-from spmd.runtime.ragged import Array, Ragged, concat
+from spmd.runtime.ragged import Array, Ragged, concat, packed
 from spmd.runtime.threads import BLAS
 
 
@@ -37,15 +37,6 @@ class Cotangents:
     inputs: list[Any]
     params: list[Any]
     tables: dict[tuple[str, int], Any]
-    batch: int
-
-
-@dataclass(eq=False)
-class Chunk:
-    """One run over some of the examples, and what its prologue keeps."""
-
-    run: Machine
-    kept: tuple[Any, ...]
     batch: int
 
 
@@ -66,37 +57,57 @@ class Run:
     results      per result of the entry: [B, *shape], Ragged, int64 [B] (Ref) or a pair of int64 [B] (Seq)
     region_runs  how often each region ran, by its id
     log          the schedule log (of the only chunk, or the first)
+    chunks       examples of each chunk
+
+    Frames of one chunk stay until the Run goes. Of several chunks only the results stay; `again` then runs them with a
+    tape, one after the other, each time that cotangents are asked for.
     """
 
-    def __init__(self, compiled: Compiled, chunks: list[Chunk], batch: int) -> None:
+    def __init__(
+        self,
+        compiled: Compiled,
+        chunks: Iterable[Chunk],
+        batch: int,
+        again: Callable[[list[Bounds]], Iterator[Chunk]] | None = None,
+    ) -> None:
         self.compiled = compiled
-        self.chunks = chunks
         self.batch = batch
+        self.again = again
+        self.chunks: list[int] = []
+        self.logs: list[Log] = []
+        self.only: Chunk | None = None
         spec = compiled.code.frames[compiled.code.entry]
-        self.results = [self._result(spec.columns[p]) for p in spec.results]
+        columns = [spec.columns[p] for p in spec.results]
+        parts: list[list[Any]] = []
+        for chunk in chunks:
+            self.chunks.append(chunk.batch)
+            self.logs.append(chunk.run.log)
+            parts.append([self._rows(column, chunk) for column in columns])
+            self.only = chunk if again is None else None
+        self.results = [_result(column, list(rows)) for column, rows in zip(columns, zip(*parts))]
 
-    def _result(self, column: ColumnSpec) -> Any:
-        parts = []
-        for chunk in self.chunks:
-            table = chunk.run.frames[self.compiled.code.entry]
-            parts.append(table.read(column, slice(0, chunk.batch), chunk.run.arenas))
-        if column.kind == "ragged":
-            return concat(parts)
-        if column.kind == "run":
-            return tuple(_joined([p[k] for p in parts]) for k in (0, 1))
-        return _joined(parts)
+    def _rows(self, column: ColumnSpec, chunk: Chunk) -> Any:
+        """The results of a chunk. A tape may hold its cells as residuals, and results are the caller's to write to."""
+        run = chunk.run
+        rows = run.frames[self.compiled.code.entry].read(column, slice(0, chunk.batch), run.arenas)
+        if isinstance(rows, tuple):
+            return rows
+        if isinstance(rows, Ragged):
+            return rows if self.again is None and not run.tape else packed(rows.data[rows.index()], rows.dims)
+        return rows.copy() if run.tape or self.again is not None else rows
 
     @property
     def log(self) -> Log:
-        return self.chunks[0].run.log
+        return self.logs[0]
 
     @property
     def region_runs(self) -> dict[int, int]:
-        return {i: sum(counts) for i, counts in enumerate(zip(*(c.run.log.runs for c in self.chunks)))}
+        return {i: sum(counts) for i, counts in enumerate(zip(*(log.runs for log in self.logs)))}
 
     def table(self, name: str) -> TableData:
         """The results of all frames of a function, for handles into '@name'."""
-        run = self.chunks[0].run
+        assert self.only is not None
+        run = self.only.run
         table = run.frames[self.compiled.plan.function_number[name.removeprefix("@")]]
         every = slice(0, table.n)
         return TableData(name, [table.read(table.spec.columns[p], every, run.arenas) for p in table.spec.results])
@@ -113,12 +124,19 @@ class Run:
         fields             cotangents of results of inner frames: ('@f', field) -> rows of `table('@f')`
         """
         low, parts = 0, []
-        for chunk in self.chunks:
+        for chunk in self._taped():
             high = low + chunk.batch
             own = [None if c is None else rows_of(c, low, high, self.batch) for c in result_cotangents]
             parts.append(self._chunk_backward(chunk, own, per_lane, fields or {}))
             low = high
         return parts[0] if len(parts) == 1 else _sum(parts, per_lane)
+
+    def _taped(self) -> Iterator[Chunk]:
+        if self.again is not None:
+            ends = np.cumsum(self.chunks).tolist()
+            yield from self.again([(high - size, high) for size, high in zip(self.chunks, ends)])
+        elif self.only is not None:
+            yield self.only
 
     def _chunk_backward(self, chunk: Chunk, given: list[Any], per_lane: bool, fields: dict[Any, Any]) -> Cotangents:
         compiled, run = self.compiled, chunk.run
@@ -187,14 +205,24 @@ class Run:
 
     @staticmethod
     def _ragged_param(back: Backward, number: int, column: ColumnSpec, chunk: Chunk) -> Ragged | None:
-        arena = back.arenas.get((column.dtype, column.shape))
-        if arena is None:
-            return None
         run = chunk.run
         table = run.frames[run.code.entry]
         rows = slice(0, chunk.batch)
         lo, dims = table.data[column.slot][rows], table.data[column.slot + 1][rows]
+        arena = back.arenas.get((column.dtype, column.shape))
+        if arena is None:  # another chunk may have one
+            total = int(dims.prod(axis=1).sum())
+            return packed(np.zeros((total, *column.shape), column.dtype), dims)
         return Ragged(arena, lo, dims).pack()
+
+
+def _result(column: ColumnSpec, parts: list[Any]) -> Any:
+    """The results of all chunks, one after the other."""
+    if column.kind == "ragged":
+        return concat(parts)
+    if column.kind == "run":
+        return tuple(_joined([p[k] for p in parts]) for k in (0, 1))
+    return _joined(parts)
 
 
 def _seed(back: Backward, function: int, column: ColumnSpec, rows: slice, value: Any) -> None:
@@ -254,6 +282,6 @@ def _sum_param(values: list[Any], batches: list[int]) -> Any:
     if not some:
         return None
     if isinstance(some[0], Ragged):
-        return concat(some) if len(some) == len(values) else None
+        return concat(some)
     shape = some[0].shape[1:]
     return np.concatenate([np.zeros((n, *shape), some[0].dtype) if v is None else v for v, n in zip(values, batches)])

@@ -63,13 +63,24 @@ def _unpacked(given: Packed) -> Any:
         PackedSchema(schema, given.schema.tables), column, given.tables, checked=True))
 
 
-def stacked_columns(schema: Schema, column: Column, rest: Callable[[Schema, Column], Any]) -> Any:
-    """Columns as a container of stacked leaves; what has no such form goes through `rest`."""
+def owned(array: Any) -> Any:
+    """An array that the caller may write to: packed columns are read-only, gradients are the caller's own."""
+    try:
+        array.setflags(write=True)
+    except ValueError:
+        return array.copy()
+    return array
+
+
+def stacked_columns(
+    schema: Schema, column: Column, rest: Callable[[Schema, Column], Any], leaf: Callable[[Any], Any] = np.asarray
+) -> Any:
+    """Columns as a container of stacked leaves (through `leaf`); what has no such form goes through `rest`."""
     if isinstance(schema, RecordSchema) and isinstance(column, RecordColumn):
-        items = [stacked_columns(s, c, rest) for s, c in zip(schema.fields, column.fields)]
+        items = [stacked_columns(s, c, rest, leaf) for s, c in zip(schema.fields, column.fields)]
         return container(schema.kind, schema.cls, schema.names, items)
     if isinstance(column, (NumberColumn, ArrayColumn)):
-        return column.values
+        return leaf(column.values)
     if isinstance(column, RaggedColumn):
         return Ragged(column.values, column.start, column.dims)
     if isinstance(column, NoneColumn):
@@ -116,7 +127,7 @@ class Gradients:
         floats = iter(found.arrays(packed))
         gradient = packed.gradient_like([next(floats) for _ in packed.float_leaves()])
         return stacked_columns(gradient.schema.root, gradient.root, lambda schema, column: Packed(
-            PackedSchema(schema, gradient.schema.tables), column, gradient.tables, checked=True))
+            PackedSchema(schema, gradient.schema.tables), column, gradient.tables, checked=True), owned)
 
 
 class _Replaced:
