@@ -205,6 +205,16 @@ class MemoryBudgetError(SpmdError, MemoryError):
             **place,
         )
 
+    @classmethod
+    def of_cycle(cls, function: str, **place: Any) -> MemoryBudgetError:
+        """Recursion of `function` over objects that are linked in a cycle: a call waits for its own result."""
+        return cls(
+            f"recursion in '{function}' has no end: an object that it follows is linked in a cycle, so that a call needs"
+            " its own result",
+            hint="follow links that lead away from the first object only.",
+            **place,
+        )
+
 
 class InternalError(SpmdError):
     """The compiler broke one of its own rules. It is never the user's fault."""

@@ -20,7 +20,7 @@ from spmd.frontend.library import CONSTANT, call_numpy, call_of_constants
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.methods import call_method
 from spmd.frontend.python_calls import call_python, known
-from spmd.frontend.values import Abstract, Const, Method, Static, Struct, describe
+from spmd.frontend.values import Abstract, Const, Method, Node, Static, Struct, describe
 from spmd.ops.table import NUMPY
 
 
@@ -64,6 +64,9 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
     """callee(*args, **kwargs)"""
     if isinstance(callee, Method):
         return call_method(low, callee, args, kwargs, node)
+    if isinstance(callee, Node):
+        raise low.error(UnsupportedFunction, "calling an object (its __call__) cannot run in lanes", node,
+                        "give the method a name, and call that.")
     if not isinstance(callee, Static):
         raise low.error(TypeMismatch, f"{describe(callee)} cannot be called", node)
     value = callee.value
@@ -73,6 +76,9 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
         return apply(low, Static(value.func), [*bound, *args], {**named, **kwargs}, node)
     if isinstance(value, types.MethodType) and isinstance(value.__self__, type):
         return call_python(low, value.__func__, [Static(value.__self__), *args], kwargs, node)
+    if _draws(value):
+        raise low.error(UnsupportedFunction, "random numbers cannot be drawn in lanes", node,
+                        "draw them before the call, and pass them as an argument.")
     if isinstance(value, types.MethodType):
         raise low.error(UnsupportedFunction, f"the bound method '{value.__name__}' cannot run in lanes", node,
                         "pass its object as an argument and call the method there.")
@@ -98,6 +104,13 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
     module = getattr(value, "__module__", None) or ""
     raise low.error(UnsupportedFunction, f"'{module + '.' if module else ''}{name}' cannot run in lanes", node,
                     "write it with functions that can, or call it outside, on the batch.")
+
+
+def _draws(value: Any) -> bool:
+    """Whether a function draws from one of NumPy's or Python's generators."""
+    owner = getattr(value, "__self__", None)
+    module = type(owner).__module__ if owner is not None else getattr(value, "__module__", None)
+    return str(module or "").split(".")[:2] in (["numpy", "random"], ["random"])
 
 
 def _called_now(low: Lowering, function: Any, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:

@@ -3,9 +3,9 @@
 A frame is one activation of a function for one example. Frame ids are given in order and never taken back within a
 run: ended frames keep their cells until the run ends, with a tape or without, so a run's memory grows with all its
 calls, not with those under way. (Forking stops a run whose frames took four times the budget; the batch then runs in
-smaller pieces.) The invariant: a cell of a `single` column never changes once it is written, so such a column is read by view; all
-others are read by copy. What a column holds for a value: numbers and links one array, runs of a table two (first,
-count), dynamic arrays a handle (lo, dims) into an arena. Must not know regions or ops.
+smaller pieces.) The invariant: a cell of a `single` column never changes once it is written, so such a column is read
+by view; all others are read by copy. What a column holds for a value: numbers and links one array, runs of a table two
+(first, count), dynamic arrays a handle (lo, dims) into an arena. Must not know regions or ops.
 
 Rows of a table are a `slice` with positive step where they can be, else an int64 vector in ascending order.
 """

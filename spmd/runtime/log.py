@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-
 # Bytes that an entry counts for beside its residuals: the objects that it is made of, and its cotangents (measured).
 ENTRY = 512
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from spmd.errors import attach_example
+from spmd.errors import MemoryBudgetError, attach_example
 from spmd.runtime.arena import Arenas
 from spmd.runtime.code import Code
 from spmd.runtime.faults import LAST, Faults, Order
@@ -95,8 +95,22 @@ class Machine(Forking):
                     self._over_budget(frames[region.function].spec)
             if self.profile:
                 self._measure(number, size, perf_counter() - started)
+        self._check_ends(faults.lane if faults.any else len(frames[self.code.entry].lane))
         if faults.exception is not None:
             raise attach_example(faults.exception, self.first + faults.lane, faults.span)
+
+    def _check_ends(self, limit: int) -> None:
+        """Raises MemoryBudgetError where a frame of an example before `limit` never ended: it waits for a shared frame
+        that waits for it, so no queue holds it."""
+        found = []
+        for table in self.frames if self._memos else ():
+            if table.spec.waits:
+                lanes = table.lane[: table.n][~table.done[: table.n]]
+                found += [(int(lanes.min()), table.spec)] if len(lanes) else []
+        if found:
+            lane, spec = min(found, key=lambda one: one[0])
+            if lane < limit:
+                raise attach_example(MemoryBudgetError.of_cycle(spec.name, span=spec.span), self.first + lane, spec.span)
 
     def _measure(self, region: int, size: int, seconds: float) -> None:
         self.log.seconds[region] += seconds

@@ -90,7 +90,8 @@ class RegionWriter:
     def build(self) -> RegionCode:
         """The compiled region."""
         region, ops = self.region, self.ops
-        return RegionCode(region.id, self.function, self.source.build(), region.span, ops.orders, ops.spans, self._taped())
+        execute = self.source.build()
+        return RegionCode(region.id, self.function, execute, region.span, ops.orders, ops.spans, self._taped())
 
     def _taped(self) -> int:
         """Bytes of the residuals of one row that are no views of columns."""

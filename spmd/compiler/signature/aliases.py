@@ -1,8 +1,8 @@
 """Minibatches in which an example occurs twice.
 
 Slices of packed data share tables, elements and values, so two equal rows of a minibatch are one and the same data. The
-invariant: after `severed` every node, element and value belongs to one example, which is what frames shared by table row
-and gradients of mapped arguments rest on.
+invariant: after `severed` every node, element and value belongs to one example, which is what frames shared by table
+row and gradients of mapped arguments rest on.
 """
 
 from __future__ import annotations
