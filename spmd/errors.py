@@ -209,8 +209,8 @@ class MemoryBudgetError(SpmdError, MemoryError):
     def of_cycle(cls, function: str, **place: Any) -> MemoryBudgetError:
         """Recursion of `function` over objects that are linked in a cycle: a call waits for its own result."""
         return cls(
-            f"recursion in '{function}' has no end: an object that it follows is linked in a cycle, so that a call needs"
-            " its own result",
+            f"recursion in '{function}' has no end: an object that it follows is linked in a cycle, so that a call"
+            " needs its own result",
             hint="follow links that lead away from the first object only.",
             **place,
         )

@@ -162,6 +162,38 @@ def test_an_example_without_end_behind_the_one_that_raises_stops(function: Any, 
     assert caught.value.example == 2  # type: ignore[attr-defined]
 
 
+class Link:
+    def __init__(self, value: float, left: Link | None = None, right: Link | None = None) -> None:
+        self.value, self.left, self.right = value, left, right
+
+
+def follows(link):
+    if link is None:
+        return 0.0
+    if link.value < 0.0:
+        raise ValueError("negative")
+    return link.value + follows(link.left) * follows(link.right)
+
+
+def ring() -> Link:
+    link = Link(1.0, Link(2.0))
+    link.left.right = link  # type: ignore[union-attr]
+    return link
+
+
+@target
+def test_a_call_that_waits_for_itself_is_no_result(target: str) -> None:
+    twice = Link(3.0)
+    batched = spmd.vmap(follows, target=target)
+    fine, bad = Link(1.0, twice, twice), Link(1.0, Link(2.0), Link(-1.0))
+    with spmd.configure(budget=1 << 20):
+        with pytest.raises(spmd.MemoryBudgetError):
+            batched([fine, ring(), bad])
+        with pytest.raises(ValueError, match="negative") as caught:
+            batched([fine, bad, ring()])
+    assert caught.value.example == 1  # type: ignore[attr-defined]
+
+
 # ---------------------------------------------------------------------------- whose arrays results are
 def three_of_it(x, w):
     y = np.tanh(x)

@@ -20,7 +20,7 @@ from spmd.frontend.lowering import Lowering, Pending
 from spmd.frontend.names import MISSING, Globals, Guard, Source
 from spmd.frontend.read import Definition, read
 from spmd.frontend.specialise import Specialiser
-from spmd.frontend.values import Abstract, Static
+from spmd.frontend.values import NONE, Abstract, Static
 from spmd.ir.core import Module, Value
 
 
@@ -112,10 +112,17 @@ def _enter(specialiser: Specialiser, function: Any, bound: dict[str, Abstract]) 
         spec = specialiser.specialise(definition, ("function", function), bound, None, None, lower, plain=True)
     if spec.function is None:
         raise InternalError(f"'{spec.title}' was not lowered")
-    if spec.result is None:
-        raise TypeMismatch(f"'{spec.title}' never returns", span=definition.span())
     module.entry = spec.name
-    return spec.result
+    if spec.result is None and not _raises(module):
+        raise TypeMismatch(f"'{spec.title}' never returns", span=definition.span(),
+                           hint="a recursive function needs a path on which it does not call itself.")
+    return NONE if spec.result is None else spec.result
+
+
+def _raises(module: Module) -> bool:
+    """Whether a function that is reached raises by itself: then its examples do, if they do not return."""
+    _prune(module)
+    return any(op.name == "raise" for f in module.functions.values() for op in f.body.walk())
 
 
 def _written(function: Any) -> Any:

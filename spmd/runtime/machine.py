@@ -110,7 +110,8 @@ class Machine(Forking):
         if found:
             lane, spec = min(found, key=lambda one: one[0])
             if lane < limit:
-                raise attach_example(MemoryBudgetError.of_cycle(spec.name, span=spec.span), self.first + lane, spec.span)
+                error = MemoryBudgetError.of_cycle(spec.name, span=spec.span)
+                raise attach_example(error, self.first + lane, spec.span)
 
     def _measure(self, region: int, size: int, seconds: float) -> None:
         self.log.seconds[region] += seconds

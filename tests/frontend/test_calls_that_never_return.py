@@ -43,3 +43,21 @@ def test_endless_recursion_that_one_example_enters_ends_at_the_memory_budget(tar
         assert list(run([1.0, 2.0])) == [1.0, 2.0]
         with pytest.raises(spmd.MemoryBudgetError, match="endless"):
             run([1.0, -2.0])
+
+
+def always_raises(x):
+    if x > 0:
+        raise ValueError("positive")
+    raise KeyError("not positive")
+
+
+@pytest.mark.parametrize("target", ["auto", "blas", "reference"])
+def test_a_function_that_never_returns_raises_what_its_first_example_raises(target: str) -> None:
+    with pytest.raises(KeyError) as caught:
+        spmd.vmap(always_raises, target=target)([-1.0, 1.0])
+    assert caught.value.example == 0
+
+
+def test_recursion_without_a_way_out_is_refused_before_running() -> None:
+    with pytest.raises(spmd.TypeMismatch, match="never returns"):
+        spmd.vmap(endless)([1.0])
