@@ -218,6 +218,17 @@ def test_writing_to_results_and_arguments_changes_no_pullback(target: str) -> No
     np.testing.assert_array_equal(pullback(ones)[0], want[0])
 
 
+def named(x):
+    return {"twice": x * 2.0, "square": x * x}
+
+
+def test_a_cotangent_may_leave_results_out_but_not_name_others() -> None:
+    _, pullback = spmd.vjp(spmd.vmap(named), np.ones(3))
+    np.testing.assert_array_equal(pullback({"twice": np.ones(3)})[0], 2 * np.ones(3))
+    with pytest.raises(spmd.SpmdError, match="structure"):
+        pullback({"twice": np.ones(3), "cube": np.ones(3)})
+
+
 # --------------------------------------------------------------------------------- threads, interrupts
 @pytest.mark.parametrize("name", ("fib", "binary_tree_lstm", "child_sum_in_a_loop"))
 def test_threads_share_a_function(name: str) -> None:
@@ -290,3 +301,23 @@ def test_narrower_vectors_give_the_same(width: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == width
+
+
+def leaves_a_product_of_its_own(w, m, u):
+    h = w @ u
+    y = m @ h
+    both = np.outer(h, u)
+    if np.isnan(y[0]):
+        return 0.0
+    return np.sum(y) + np.sum(both)
+
+
+@pytest.mark.parametrize("target", ["auto", "blas", "reference"])
+def test_a_nan_in_a_product_of_two_per_example_values_stays_out_of_shared_weights(target: str) -> None:
+    ms = [np.ones((3, 3)), np.full((3, 3), np.nan), np.ones((3, 3))]
+    us = [np.ones(3), np.ones(3), np.array([np.inf, np.nan, 1.0])]
+    run = spmd.vmap(leaves_a_product_of_its_own, in_axes=(None, 0, 0), target=target)
+    _, pullback = spmd.vjp(run, 0.5 * np.eye(3), ms, us)
+    weights, _, vectors = pullback(np.ones(3))
+    assert np.array_equal(weights, np.full((3, 3), 6.0))
+    assert np.array_equal(vectors, [[4.5] * 3, [0.0] * 3, [0.0] * 3])

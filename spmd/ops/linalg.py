@@ -55,8 +55,22 @@ def _infer_matmul(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
     return Num(a.dtype, (*stack, *rows, *columns))
 
 
-def _matmul(x: Any, y: Any, exact: bool = False) -> Any:
-    return np.matmul(x, y)
+def _matmul(x: Any, y: Any, exact: bool = False, strong: bool = False) -> Any:
+    """`strong`: 0 times anything is 0, as in the gradient of one factor of a product."""
+    return _strong_product(np.matmul, x, y) if strong else np.matmul(x, y)
+
+
+def _strong_product(product: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    """A product in which 0 times anything is 0. What is infinite or NaN stays so where it meets a number that is not 0:
+    where it does is a product of the operands' patterns."""
+    out = product(x, y)
+    if np.isfinite(np.sum(out)):
+        return out
+    odd_x, odd_y = ~np.isfinite(x), ~np.isfinite(y)
+    meets = product(odd_x.astype(out.dtype), (y != 0).astype(out.dtype))
+    meets = meets + product((x != 0).astype(out.dtype), odd_y.astype(out.dtype))
+    plain = product(np.where(odd_x, 0, x).astype(out.dtype), np.where(odd_y, 0, y).astype(out.dtype))
+    return np.where(meets > 0, out, plain)[()]
 
 
 def _raises_matmul(types: Sequence[Type], attrs: dict[str, Any]) -> bool:
@@ -126,6 +140,9 @@ def _product(site: Site) -> Callable[[Any, Any], Any]:
 
 def _rows_matmul(site: Site) -> Callable[..., Any]:
     product = _product(site)
+    if site.attrs.get("strong"):
+        plain = product
+        product = lambda x, y: _strong_product(plain, x, y)  # noqa: E731
     if not _raises_matmul(site.types, site.attrs):
         return lambda x, y, faults=None: product(x, y)
 
@@ -162,10 +179,10 @@ def _matmul_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
 
 
 def _product_of(b: Builder, x: Value, y: Value) -> Value:
-    """A product whose sizes are known to fit."""
+    """A product with a cotangent, whose sizes are known to fit."""
     if num(x).static and num(y).static:
-        return b.emit("matmul", x, y)
-    return b.emit("matmul", x, y, exact=True)
+        return b.emit("matmul", x, y, strong=True)
+    return b.emit("matmul", x, y, exact=True, strong=True)
 
 
 def _stacked_adjoint(b: Builder, x: Value, w: Value, ct: Value) -> tuple[Value, Value]:
@@ -176,8 +193,8 @@ def _stacked_adjoint(b: Builder, x: Value, w: Value, ct: Value) -> tuple[Value, 
         ct = _with_axis(b, ct, num(ct).rank)
     if num(x).rank == 1:
         ct = _with_axis(b, ct, num(ct).rank - 1)
-    dx = unstacked(b, b.emit("matmul", ct, swapped(b, right)), left)
-    dw = unstacked(b, b.emit("matmul", swapped(b, left), ct), right)
+    dx = unstacked(b, b.emit("matmul", ct, swapped(b, right), strong=True), left)
+    dw = unstacked(b, b.emit("matmul", swapped(b, left), ct, strong=True), right)
     return _as(b, dx, x), _as(b, dw, w)
 
 

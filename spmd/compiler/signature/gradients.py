@@ -47,7 +47,7 @@ def _parts(thing: Struct, given: Any, name: str) -> list[Any]:
         return [None] * len(thing.items)
     if isinstance(given, Packed):
         given = _unpacked(given)
-    if thing.kind == "dict" and isinstance(given, dict):
+    if thing.kind == "dict" and isinstance(given, dict) and set(given) <= set(thing.names):
         return [given.get(k) for k in thing.names]
     ordered = thing.kind in ("tuple", "list", "namedtuple") and isinstance(given, (tuple, list))
     if ordered and len(given) == len(thing.items):
