@@ -321,3 +321,23 @@ def test_a_nan_in_a_product_of_two_per_example_values_stays_out_of_shared_weight
     weights, _, vectors = pullback(np.ones(3))
     assert np.array_equal(weights, np.full((3, 3), 6.0))
     assert np.array_equal(vectors, [[4.5] * 3, [0.0] * 3, [0.0] * 3])
+
+
+def leaves_a_product_of_varying_size(w, xs, v):
+    h = xs @ w
+    total = np.sum(h @ v)
+    if np.isnan(total):
+        return 0.0
+    return total + np.sum(h)
+
+
+@pytest.mark.parametrize("target", ["auto", "blas", "reference"])
+def test_a_nan_in_a_product_of_varying_size_stays_out_of_shared_weights(target: str) -> None:
+    xs = [np.ones((3, 2)), np.full((1, 2), np.nan), np.ones((2, 2))]
+    vs = [np.ones(2), np.ones(2), np.array([np.nan, 1.0])]
+    run = spmd.vmap(leaves_a_product_of_varying_size, in_axes=(None, 0, 0), target=target)
+    _, pullback = spmd.vjp(run, 0.5 * np.eye(2), xs, vs)
+    weights, rows, vectors = pullback(np.ones(3))
+    assert np.array_equal(weights, np.full((2, 2), 6.0))
+    assert [bool(r.any()) for r in rows] == [True, False, False]
+    assert np.array_equal(vectors, [[1.5, 1.5], [0.0, 0.0], [0.0, 0.0]])

@@ -274,6 +274,20 @@ def _sum(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
 
 
 def _matmul(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    """Products over flat data; one in which 0 times anything is 0 goes by the general rule where that shows."""
+    product = _flat_product(op, forms, bucket)
+    if product is None or not op.attrs.get("strong"):
+        return product
+
+    def strong(x: Any, y: Any, faults: Faults) -> Any:
+        out = product(x, y, faults)
+        data = out.flat() if isinstance(out, Ragged) else out
+        return out if np.isfinite(np.sum(data)) else bucket(x, y, faults=faults)
+
+    return strong
+
+
+def _flat_product(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     """Products whose ragged axis is the first of the left operand, and inner products over it."""
     left, right = _types(op)
     if forms[0] != "ragged" or ragged_axes(left) != 1:
