@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from spmd.compiler.axes import check_out_axes, in_front, placed
+from spmd.compiler.axes import check_out_axes, gathered, in_front, placed
 from spmd.compiler.cache import SpecialisationCache
 from spmd.compiler.executable import Call, call
 from spmd.compiler.pipelines import ROUNDINGS, check_target
@@ -173,9 +173,14 @@ class Vmapped(Transformed):
 
     def _outcome(self, done: Call, positions: list[int] | None) -> Any:
         if self.gradient is None or positions is None:
-            return placed(done.results(), self.out_axes)
+            return self.placed(done, done.results())
         found = done.gradients(done.ones(self.gradient.has_aux), positions, per_lane=True)
-        return placed(self.gradient.outcome(done.results(), found), self.out_axes)
+        result = self.gradient.outcome(done.results(), found)
+        return placed(result, self.out_axes, False)
+
+    def placed(self, done: Call, result: Any) -> Any:
+        """The result with its batch where `out_axes` says."""
+        return result if in_front(self.out_axes) else placed(result, self.out_axes, done.uniform())
 
     @hide_compiler_frames()
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -320,7 +325,8 @@ def vmap(
     in_axes  the axis that is mapped over, for all arguments (int), by position (tuple) or by name (dict); None: shared.
              In a mapped argument tuples, dictionaries, dataclasses and NamedTuples are structure; the first list,
              array or packed value on a path carries the batch, below it is one example.
-    out_axes where the batch stands in the results' arrays: an int, or a container of them in the results' structure.
+    out_axes where the batch stands in the results' arrays: an int, or a container of them in the results' structure;
+             None for a result that all examples share.
     target   'auto', 'blas' or 'reference'.
     fp       'strict', or 'contract': a * b + c may be rounded once.
 
@@ -366,11 +372,11 @@ def vjp(
         if argnums is not None:
             _check_floats(done, positions)
         out_axes = function.out_axes if isinstance(function, Vmapped) else 0
-        out = placed(done.results(), out_axes) if mapped else one(done.results())
+        out = function.placed(done, done.results()) if isinstance(function, Vmapped) else one(done.results())
 
     @hide_compiler_frames()
     def pullback(cotangent: Any) -> tuple[Any, ...]:
-        rows = done.cotangents(placed(cotangent, out_axes, back=True) if mapped else _batch_of_one(cotangent))
+        rows = done.cotangents(gathered(cotangent, out_axes, done.batch) if mapped else _batch_of_one(cotangent))
         found = done.gradients(rows, positions, per_lane=False)
         shared = [not done.executable.arguments[k].mapped for k in positions]
         return tuple(one(g) if single else g for g, single in zip(found, shared))

@@ -1,13 +1,14 @@
 """Where the batch stands in results: `out_axes`, a prefix tree over the results' structure.
 
-The invariant: `placed(x, axes)` and `placed(x, axes, back=True)` are inverse of each other. Only arrays have axes: a
-Ragged or packed result carries its batch itself and takes 0 only.
+The invariant: `placed(x, axes, uniform)` and its inverse, `gathered`, move the batch and change no number. Only arrays
+have axes: a Ragged or packed result carries its batch itself and takes 0 only. None asks for the one value that all
+examples have, where the program shows that they have one.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,8 @@ from spmd.errors import OptionError
 def check_out_axes(axes: Any) -> None:
     """Raises OptionError for what is no tree of ints."""
     for axis in _leaves(axes):
-        if axis is None:
-            raise OptionError("out_axes=None is not available: a result of one value for all examples",
-                              hint="take any entry of the result.")
-        if isinstance(axis, bool) or not isinstance(axis, int):
-            raise OptionError(f"out_axes holds {axis!r}; ints are needed")
+        if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
+            raise OptionError(f"out_axes holds {axis!r}; ints or None are needed")
 
 
 def in_front(axes: Any) -> bool:
@@ -41,24 +39,53 @@ def _leaves(axes: Any) -> Iterator[Any]:
         yield axes
 
 
-def placed(result: Any, axes: Any, back: bool = False) -> Any:
-    """The result with the batch moved from the front to where `axes` says; with `back` from there to the front."""
+def placed(result: Any, axes: Any, uniform: Any) -> Any:
+    """The result with the batch moved from the front to where `axes` says. `uniform` has the result's structure with
+    bools for arrays: whether all examples are sure to have the same value."""
+
+    def move(array: Any, axis: int | None, same: Any) -> Any:
+        if axis is not None:
+            return np.moveaxis(array, 0, axis)
+        if not same or not len(array):
+            raise OptionError("out_axes=None is for a result that is the same for all examples by the program's form",
+                              hint="map it (0), and take any entry.")
+        return array[0]
+
+    return _walk(result, axes, uniform, move)
+
+
+def gathered(cotangent: Any, axes: Any, batch: int) -> Any:
+    """A cotangent of the placed result with the batch in front. That of one value for all belongs to one of them."""
+
+    def move(array: Any, axis: int | None, _: Any) -> Any:
+        if axis is not None:
+            return np.moveaxis(array, axis, 0)
+        out = np.zeros((batch, *np.shape(array)), np.asarray(array).dtype)
+        out[:1] = array
+        return out
+
+    return _walk(cotangent, axes, None, move)
+
+
+def _walk(result: Any, axes: Any, uniform: Any, move: Callable[[Any, int | None, Any], Any]) -> Any:
     if isinstance(axes, int) and axes == 0:
         return result
-    if isinstance(result, np.ndarray):
-        if not isinstance(axes, int) or not -result.ndim <= axes < result.ndim:
-            raise OptionError(f"out_axes={axes!r} does not fit a result with {result.ndim} axes")
-        return np.moveaxis(result, axes, 0) if back else np.moveaxis(result, 0, axes)
+    if isinstance(result, (np.ndarray, np.generic, float)) and (axes is None or isinstance(axes, int)):
+        if axes is not None and not -np.ndim(result) <= axes < np.ndim(result):
+            raise OptionError(f"out_axes={axes!r} does not fit a result with {np.ndim(result)} axes")
+        return move(result, axes, uniform)
     if result is None:
         return None
     parts = _parts(result)
     if parts is None and in_front(axes):
         return result
     if parts is None:
-        raise OptionError(f"out_axes={axes!r} does not fit a result of varying size", hint="its batch is in front (0).")
+        raise OptionError(f"out_axes={axes!r} does not fit this result", hint="its batch is in front (0).")
     kind, names, items = parts
-    chosen = _spread(axes, names, kind)
-    return container(kind, type(result), names, [placed(i, a, back) for i, a in zip(items, chosen)])
+    known = _parts(uniform)
+    same = known[2] if known is not None else [uniform] * len(items)
+    moved = [_walk(i, a, u, move) for i, a, u in zip(items, _spread(axes, names, kind), same)]
+    return container(kind, type(result), names, moved)
 
 
 def _parts(result: Any) -> tuple[str, tuple[Any, ...], list[Any]] | None:
@@ -76,7 +103,7 @@ def _parts(result: Any) -> tuple[str, tuple[Any, ...], list[Any]] | None:
 
 def _spread(axes: Any, names: tuple[Any, ...], kind: str) -> list[Any]:
     """The axes of each part of a container."""
-    if isinstance(axes, int):
+    if axes is None or isinstance(axes, int):
         return [axes] * len(names)
     if isinstance(axes, dict) and kind == "dict" and set(axes) == set(names):
         return [axes[n] for n in names]

@@ -134,6 +134,16 @@ class Call:
         traced = self.executable.traced
         return Results(self.batch, self._field).stacked(traced.result, iter(self.run.results))
 
+    def uniform(self) -> Any:
+        """The results' structure with a bool for each leaf: whether all examples are sure to have the same value there,
+        since every return gives one and the same module input or constant."""
+        module = self.executable.module
+        returns = [op.operands for op in module.functions[module.entry].body.walk() if op.name == "return"]
+        columns = list(zip(*returns)) if returns else []
+        inputs = set(module.inputs)
+        same = iter([len(set(column)) == 1 and column[0] in inputs for column in columns])
+        return _stack_like(self.executable.traced.result, same, constant=True)
+
     def _field(self, table: str, index: int) -> Any:
         if table.startswith("@"):
             return self.run.table(table).fields[index]
@@ -204,10 +214,16 @@ class Call:
         return _stack_like(thing, iter(kept))
 
 
-def _stack_like(thing: Abstract, leaves: Iterator[Any]) -> Any:
+def _stack_like(thing: Abstract, leaves: Iterator[Any], constant: Any = None) -> Any:
+    """Leaves in one example's structure; `constant` where there is none."""
     if isinstance(thing, Struct):
-        return container(thing.kind, thing.cls, thing.names, [_stack_like(i, leaves) for i in thing.items])
-    return next(leaves) if isinstance(thing, Leaf) else None
+        items = [_stack_like(i, leaves, constant) for i in thing.items]
+        return container(thing.kind, thing.cls, thing.names, items)
+    if isinstance(thing, Leaf):
+        return next(leaves)
+    for _ in thing.leaves():
+        next(leaves)
+    return constant if isinstance(thing, Const) else None
 
 
 def _name(function: Any) -> str:

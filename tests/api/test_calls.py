@@ -276,3 +276,18 @@ def sums_of_rows(p, xs):
 def test_vmap_may_be_called_where_its_result_is_used() -> None:
     value, gradient = spmd.value_and_grad(sums_of_rows)(XS[0], YS)
     assert np.isclose(value, np.sum(YS @ XS[0])) and np.allclose(gradient, YS.sum(axis=0))
+
+
+def shared_and_own(w, x):
+    return w * 2.0, x * w, 3
+
+
+def test_out_axes_none_is_for_what_all_examples_share() -> None:
+    run = spmd.vmap(shared_and_own, in_axes=(None, 0), out_axes=(None, 0, None))
+    doubled, own, three = run(XS[0], YS)
+    assert np.array_equal(doubled, 2.0 * XS[0]) and own.shape == (5, 3) and three == 3
+    _, pullback = spmd.vjp(run, XS[0], YS, argnums=0)
+    (gradient,) = pullback((np.ones(3), np.zeros((5, 3)), None))
+    assert np.allclose(gradient, 2.0)
+    with pytest.raises(spmd.OptionError, match="same for all examples"):
+        spmd.vmap(shared_and_own, in_axes=(None, 0), out_axes=None)(XS[0], YS)
