@@ -376,8 +376,9 @@ def vjp(
 
     @hide_compiler_frames()
     def pullback(cotangent: Any) -> tuple[Any, ...]:
-        rows = done.cotangents(gathered(cotangent, out_axes, done.batch) if mapped else _batch_of_one(cotangent))
-        found = done.gradients(rows, positions, per_lane=False)
+        given = gathered(cotangent, out_axes, done.batch) if mapped else _batch_of_one(cotangent)
+        rows, fields = done.cotangents(given)
+        found = done.gradients(rows, positions, per_lane=False, fields=fields)
         shared = [not done.executable.arguments[k].mapped for k in positions]
         return tuple(one(g) if single else g for g, single in zip(found, shared))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from spmd.analysis.effects import Primitives
 from spmd.ir.core import Op, Value, element_table
 from spmd.ir.region import Column, Fork, Leave, Program, Region, Site
-from spmd.ir.types import carries_gradient
+from spmd.ir.types import Seq, carries_gradient
 
 Field = tuple[str, int]
 Place = Column | Value | Field
@@ -74,7 +74,7 @@ def activity(program: Program, wanted: Iterable[Wanted], primitives: Primitives)
     entry = program.functions[program.entry]
     for item in wanted:
         found.varied.add(entry.params[item] if isinstance(item, int) else item)
-    found.useful.update(c for c in entry.results if carries_gradient(c.type))
+    found.useful.update(c for c in _results(program, program.entry, set()) if carries_gradient(c.type))
     prologue = program.prologue
     derived: Sequence[Value] = []
     if prologue is not None:
@@ -90,6 +90,16 @@ def activity(program: Program, wanted: Iterable[Wanted], primitives: Primitives)
         found.useful.update(v for d, v in zip(derived, prologue.terminator.operands, strict=True) if d in found.useful)
         _backward_ops(program, prologue.ops, found, primitives)
     return found
+
+
+def _results(program: Program, name: str, seen: set[str]) -> Iterator[Column]:
+    """The results of a function, and of those whose frames are lists among its results."""
+    seen.add(name)
+    for column in program.functions[name].results:
+        yield column
+        table = column.type.table if isinstance(column.type, Seq) else ""
+        if table.startswith("@") and table[1:] not in seen:
+            yield from _results(program, table[1:], seen)
 
 
 def _forward_ops(program: Program, ops: Sequence[Op], found: Activity, primitives: Primitives) -> None:

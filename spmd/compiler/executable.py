@@ -17,7 +17,7 @@ from spmd.compiler import pipelines
 from spmd.compiler.signature import Packed
 from spmd.compiler.signature.aliases import severed
 from spmd.compiler.signature.columns import Columns, uniform
-from spmd.compiler.signature.gradients import Gradients, cotangent_rows
+from spmd.compiler.signature.gradients import CotangentRows, Fields, Gradients
 from spmd.compiler.signature.results import Results, container
 from spmd.compiler.signature.sizes import fitted
 from spmd.compiler.trace import Argument, Traced, trace
@@ -152,9 +152,10 @@ class Call:
                 return columns.tables[table].fields[index]
         raise KeyError(table)
 
-    def cotangents(self, given: Any) -> list[Any]:
-        """Row values of the cotangents of the entry's results."""
-        return cotangent_rows(self.executable.traced.result, given, self.batch)
+    def cotangents(self, given: Any) -> tuple[list[Any], Fields]:
+        """Row values of the cotangents of the entry's results, and cotangents of the frames of lists among them."""
+        found = CotangentRows(lambda table: self.run.table(table).rows)
+        return found.rows(self.executable.traced.result, given, list(self.run.results), self.batch), found.fields
 
     def ones(self, has_aux: bool = False) -> list[Any]:
         """The cotangent of a single number; with `has_aux` of the first of a pair."""
@@ -176,10 +177,12 @@ class Call:
             )
         return [np.ones(self.batch, result.type.dtype), *rest]
 
-    def gradients(self, cotangents: list[Any], argnums: Sequence[int], per_lane: bool) -> list[Any]:
+    def gradients(
+        self, cotangents: list[Any], argnums: Sequence[int], per_lane: bool, fields: Fields | None = None
+    ) -> list[Any]:
         """The gradient of each argument asked for: stacked for mapped ones; for shared ones one row, or with `per_lane`
         one row for each example."""
-        found = self.run.backward(cotangents, per_lane=per_lane)
+        found = self.run.backward(cotangents, per_lane=per_lane, fields=fields)
         inputs, params = iter(found.inputs), iter(found.params)
         by_argument: list[list[Any]] = []
         for argument, thing in zip(self.executable.arguments, self.executable.traced.given):

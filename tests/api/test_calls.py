@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+import batching
 import spmd
 
 RNG = np.random.default_rng(0)
@@ -291,3 +292,35 @@ def test_out_axes_none_is_for_what_all_examples_share() -> None:
     assert np.allclose(gradient, 2.0)
     with pytest.raises(spmd.OptionError, match="same for all examples"):
         spmd.vmap(shared_and_own, in_axes=(None, 0), out_axes=None)(XS[0], YS)
+
+
+class Branch:
+    def __init__(self, value: float, children: Any = ()) -> None:
+        self.value, self.children = value, list(children)
+
+
+def height(p, node):
+    return np.sin(p * node.value + sum([height(p, child) for child in node.children]))
+
+
+def heights(p, node):
+    return [height(p, child) for child in node.children], p * 2.0
+
+
+@pytest.mark.parametrize("target", ["auto", "blas", "reference"])
+def test_the_cotangent_of_lists_is_lists(target: str) -> None:
+    trees = [Branch(1.0, [Branch(0.5, [Branch(0.1)]), Branch(0.2)]), Branch(2.0), Branch(0.3, [Branch(0.4)])]
+    weights = [[1.0, 2.0], [], [3.0]]
+    (lists, _), pullback = spmd.vjp(spmd.vmap(heights, in_axes=(None, 0), target=target), 0.7, trees, argnums=(0, 1))
+    for got, tree in zip(batching.unpack(lists), trees):
+        np.testing.assert_allclose(got, heights(0.7, tree)[0])
+
+    def weighted(p):
+        return sum(w * h for tree, ws in zip(trees, weights) for w, h in zip(ws, heights(p, tree)[0]))
+
+    slope, by_tree = pullback((weights, np.zeros(3)))
+    assert np.isclose(slope, (weighted(0.7 + 1e-6) - weighted(0.7 - 1e-6)) / 2e-6)
+    assert batching.unpack(by_tree)[1].value == 0.0 and batching.unpack(by_tree)[2].children[0].value != 0.0
+    assert pullback(([[0.0, 0.0], [], [0.0]], np.ones(3)))[0] == 6.0
+    with pytest.raises(spmd.SpmdError, match="other lengths"):
+        pullback(([[1.0], [], [3.0]], np.zeros(3)))

@@ -124,8 +124,14 @@ class Run:
         frames = self._interpreter.frames[name[1:]]
         return TableData(name, [to_rows(t, [f[k].value for f in frames]) for k, t in enumerate(types)])
 
-    def backward(self, cotangents: Sequence[Any], per_lane: bool = False) -> Gradients:
-        """Gradients for given cotangents of the results (row values, None for none). May be called again."""
+    def backward(
+        self,
+        cotangents: Sequence[Any],
+        per_lane: bool = False,
+        fields: dict[tuple[str, int], Any] | None = None,
+    ) -> Gradients:
+        """Gradients for given cotangents of the results (row values, None for none) and of frames ('@f', field) -> one
+        row for each frame. May be called again."""
         if len(self.traces) != self.batch:
             raise ValueError("this run was made without a tape")
         entry = self.module.functions[self.module.entry]
@@ -133,6 +139,9 @@ class Run:
         inputs: list[list[Any]] = []
         params: list[list[Any]] = []
         state = Cotangents(self.module, self.tables)
+        for (table, index), column in (fields or {}).items():
+            for frame, value in zip(self._interpreter.frames[table[1:]], column):
+                state.add(frame[index], value)
         for k in range(self.batch):
             if per_lane:
                 state.of = {}

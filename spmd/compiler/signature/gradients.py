@@ -7,39 +7,91 @@ result's structure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from batching import Packed, Ragged
-from batching.columns import ArrayColumn, Column, NoneColumn, NumberColumn, RaggedColumn, RecordColumn
-from batching.schema import ArraySchema, NumberSchema, PackedSchema, RecordSchema, Schema, StringSchema
+from batching import Packed, Ragged, pack
+from batching.columns import (
+    ArrayColumn,
+    Column,
+    ListColumn,
+    NoneColumn,
+    NumberColumn,
+    RaggedColumn,
+    RecordColumn,
+    take,
+)
+from batching.schema import ArraySchema, ListSchema, NumberSchema, PackedSchema, RecordSchema, Schema, StringSchema
 from spmd.compiler.signature.columns import Columns
 from spmd.compiler.signature.results import container
 from spmd.errors import UnsupportedType
 from spmd.frontend.values import Abstract, Choice, Leaf, Run, Struct, describe
 from spmd.ir.types import Num
 from spmd.runtime.ragged import Ragged as RaggedRows
-from spmd.runtime.ragged import from_arrays
+from spmd.runtime.ragged import from_arrays, runs
+
+Fields = dict[tuple[str, int], Any]
 
 
-def cotangent_rows(thing: Abstract, given: Any, batch: int, name: str = "cotangent") -> list[Any]:
-    """Row values of the cotangents of a result's leaves (None for leaves that carry none), from its structure."""
-    if isinstance(thing, Struct):
-        parts = _parts(thing, given, name)
-        return [row for item, part, key in zip(thing.items, parts, thing.names)
-                for row in cotangent_rows(item, part, batch, f"{name}[{key!r}]")]
-    if isinstance(thing, Choice):
-        raise UnsupportedType("the cotangent of a result that is one of several kinds cannot be given",
-                              hint="return a number, and differentiate that.")
-    if isinstance(thing, Run) and given is not None:
-        raise UnsupportedType("the cotangent of a list of varying length cannot be given",
-                              hint="return a number or an array (np.stack), and differentiate that.")
-    if not isinstance(thing, Leaf):
-        return [None] * len(list(thing.leaves()))
-    if not thing.type.floating or given is None:
-        return [None]
-    return [_rows(thing.type, given, batch, name)]
+@dataclass(eq=False)
+class CotangentRows:
+    """Turns a cotangent, in a result's structure, into row values of the result's leaves (None for leaves that carry
+    none) and into `fields`: cotangents of the frames whose results are the items of lists.
+
+    `size(table)`: the number of frames of a function's table.
+    """
+
+    size: Callable[[str], int]
+    fields: Fields = field(default_factory=dict)
+
+    def rows(self, thing: Abstract, given: Any, results: list[Any], batch: int, name: str = "cotangent") -> list[Any]:
+        """`results`: the row values of the leaves themselves."""
+        if isinstance(thing, Struct):
+            return self._struct(thing, given, results, batch, name)
+        if isinstance(thing, Choice):
+            raise UnsupportedType("the cotangent of a result that is one of several kinds cannot be given",
+                                  hint="return a number, and differentiate that.")
+        if isinstance(thing, Run) and given is not None:
+            self._list(thing, given, results[0], name)
+            return [None]
+        if not isinstance(thing, Leaf):
+            return [None] * len(results)
+        if not thing.type.floating or given is None:
+            return [None]
+        return [_rows(thing.type, given, batch, name)]
+
+    def _struct(self, thing: Struct, given: Any, results: list[Any], batch: int, name: str) -> list[Any]:
+        found: list[Any] = []
+        for item, part, key in zip(thing.items, _parts(thing, given, name), thing.names):
+            own = results[len(found) : len(found) + len(list(item.leaves()))]
+            found += self.rows(item, part, own, batch, f"{name}[{key!r}]")
+        return found
+
+    def _list(self, thing: Run, given: Any, handle: Any, name: str) -> None:
+        """The cotangents of the items of all lists, at the frames that they are the results of."""
+        first, count = handle
+        packed = given if isinstance(given, Packed) else pack(list(given))
+        root, schema = packed.root, packed.schema.root
+        if not isinstance(root, ListColumn) or not isinstance(schema, ListSchema) or not thing.table.startswith("@"):
+            raise UnsupportedType(f"the {name} has not the structure of the result: lists are needed")
+        if not np.array_equal(root.length, count):
+            raise UnsupportedType(f"the {name} has lists of other lengths than the result")
+        if not count.sum():
+            return
+        at = runs(root.start, root.length)
+        whole = stacked_columns(schema.element, take(root.elements, at), lambda s, c: Packed(
+            PackedSchema(s, packed.schema.tables), c, packed.tables, checked=True))
+        leaves = list(thing.item.leaves())
+        for k, row in zip(thing.fields, self.rows(thing.item, whole, [None] * len(leaves), len(at), f"{name}[...]")):
+            if row is None:
+                continue
+            if not isinstance(row, np.ndarray):
+                raise UnsupportedType("the cotangent of a list of arrays of varying size cannot be given")
+            shape = (self.size(thing.table), *row.shape[1:])
+            total = self.fields.setdefault((thing.table, k), np.zeros(shape, row.dtype))
+            np.add.at(total, runs(first, count), row)
 
 
 def _parts(thing: Struct, given: Any, name: str) -> list[Any]:
