@@ -6,10 +6,9 @@ one mechanism: a program for one example, run on a batch (of one, with every arg
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,10 @@ import numpy as np
 from spmd.compiler.axes import check_out_axes, gathered, in_front, placed
 from spmd.compiler.cache import SpecialisationCache
 from spmd.compiler.executable import Call, call
+from spmd.compiler.into import places
 from spmd.compiler.pipelines import ROUNDINGS, check_target
 from spmd.compiler.signature import Packed, pack
-from spmd.compiler.signature.arguments import packed_mapped, packed_shared
+from spmd.compiler.signature.arguments import copies, has_rows, packed_mapped, packed_shared
 from spmd.compiler.signature.gradients import holds_numbers
 from spmd.compiler.signature.results import one
 from spmd.compiler.trace import Argument
@@ -27,7 +27,6 @@ from spmd.errors import (
     BatchError,
     GradientError,
     OptionError,
-    ShapeMismatch,
     SourceUnavailable,
     TypeMismatch,
     hide_compiler_frames,
@@ -171,6 +170,19 @@ class Vmapped(Transformed):
     def differentiated(self, values: dict[str, Any]) -> list[int] | None:
         return None if self.gradient is None else self.gradient.positions(list(values))
 
+    def run(
+        self, values: dict[str, Any], axes: dict[str, int | None], argnums: Sequence[int] | None, keep: bool = False
+    ) -> Call:
+        """As for all; a shared list or object that each example has a gradient for is given to each as its own."""
+        if self.gradient is not None and argnums is not None:
+            names = list(values)
+            shared = [names[k] for k in argnums if axes[names[k]] is None and has_rows(values[names[k]])]
+            batch = self.packed(values, axes)[2] if shared else 0
+            if batch:
+                values = {**values, **{name: copies(values[name], batch) for name in shared}}
+                axes = {**axes, **dict.fromkeys(shared, 0)}
+        return super().run(values, axes, argnums, keep)
+
     def _outcome(self, done: Call, positions: list[int] | None) -> Any:
         if self.gradient is None or positions is None:
             return self.placed(done, done.results())
@@ -195,8 +207,8 @@ class Vmapped(Transformed):
     def into(self, out: Any, *args: Any, **kwargs: Any) -> Any:
         """Like a call; the result is written into the arrays of `out`, which has the result's structure, and `out` is
         returned. Raises ShapeMismatch where a shape or dtype does not fit; then nothing has been written."""
-        places = list(_places(out, self(*args, **kwargs), "out"))
-        for array, value in places:
+        found = list(places(out, self(*args, **kwargs), "out"))
+        for array, value in found:
             np.copyto(array, value)
         return out
 
@@ -221,27 +233,6 @@ class Vmapped(Transformed):
             return self._outcome(call(executable, packed, batch, wanted, captured), positions)
 
         return bound
-
-
-def _places(out: Any, result: Any, name: str) -> Iterator[tuple[Any, Any]]:
-    """The arrays of `out` with what goes into each."""
-    if isinstance(out, np.ndarray) and isinstance(result, np.ndarray):
-        if out.shape != result.shape or not np.can_cast(result.dtype, out.dtype, "same_kind"):
-            found = f"{result.dtype}{list(result.shape)}"
-            raise ShapeMismatch(f"{name} is {out.dtype}{list(out.shape)}; the result is {found}")
-        yield out, result
-    elif isinstance(out, dict) and isinstance(result, dict) and list(out) == list(result):
-        for key, part in out.items():
-            yield from _places(part, result[key], f"{name}[{key!r}]")
-    elif isinstance(out, (tuple, list)) and type(out) is type(result) and len(out) == len(result):
-        for k, part in enumerate(out):
-            yield from _places(part, result[k], f"{name}[{k}]")
-    elif dataclasses.is_dataclass(out) and type(out) is type(result):
-        for f in dataclasses.fields(out):
-            yield from _places(getattr(out, f.name), getattr(result, f.name), f"{name}.{f.name}")
-    elif out is not None or result is not None:
-        raise ShapeMismatch(f"{name} is a {type(out).__name__}, the result a {type(result).__name__}",
-                            hint="give arrays in the structure that the function returns.")
 
 
 def _empty(values: dict[str, Any], axes: dict[str, int | None]) -> Any:

@@ -324,3 +324,23 @@ def test_the_cotangent_of_lists_is_lists(target: str) -> None:
     assert pullback(([[0.0, 0.0], [], [0.0]], np.ones(3)))[0] == 6.0
     with pytest.raises(spmd.SpmdError, match="other lengths"):
         pullback(([[1.0], [], [3.0]], np.zeros(3)))
+
+
+def chained(ws, x):
+    for w in ws:
+        x = np.tanh(w @ x)
+    return np.sum(x)
+
+
+@pytest.mark.parametrize("target", ["auto", "blas", "reference"])
+def test_each_example_has_a_gradient_of_its_own_for_shared_lists_and_trees(target: str) -> None:
+    ws, xs = [0.5 * np.eye(2), np.full((2, 2), 0.3)], np.array([[1.0, 2.0], [0.1, 0.2], [0.0, 1.0]])
+    each = batching.unpack(spmd.vmap(spmd.grad(chained), in_axes=(None, 0), target=target)(ws, xs))
+    for got, x in zip(each, xs):
+        for one, other in zip(got, spmd.grad(chained)(ws, x)):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    tree = Branch(1.0, [Branch(0.5), Branch(0.2)])
+    slopes = spmd.vmap(spmd.grad(height, argnums=1), in_axes=(0, None), target=target)([0.3, 0.7], tree)
+    for got, p in zip(batching.unpack(slopes), (0.3, 0.7)):
+        want = spmd.grad(height, argnums=1)(p, tree)
+        assert np.isclose(got.value, want.value) and np.isclose(got.children[1].value, want.children[1].value)

@@ -38,6 +38,24 @@ def packed_shared(value: Any, name: str, keep: bool = False) -> Packed:
     return _pack([value], name, keep)
 
 
+def has_rows(value: Any) -> bool:
+    """Whether a value holds lists or objects, whose data stand in tables."""
+    stack: list[Any] = [packed_shared(value, "value").schema.root]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, (ListSchema, LinkSchema)):
+            return True
+        stack += [*getattr(part, "fields", ()), *getattr(part, "alternatives", ())]
+        stack += [part.inner] if isinstance(part, OptionalSchema) else []
+    return False
+
+
+def copies(value: Any, count: int) -> list[Any]:
+    """The value once for each example: packing severs them."""
+    plain = value.examples() if isinstance(value, Packed) else value.to_list() if isinstance(value, Ragged) else value
+    return [plain] * count
+
+
 def _as_one_list(examples: Packed) -> Packed:
     """A packed list as a single row that holds the list."""
     root = examples.root
