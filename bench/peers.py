@@ -44,7 +44,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Peer:
-    """One row. `slow` peers run the first minibatches only, at least `SLOW_TREES` trees."""
+    """One row. `slow` peers run the first minibatches of sst only, at least `SLOW_TREES` trees."""
 
     name: str
     environment: str
@@ -56,8 +56,11 @@ class Peer:
     variables: tuple[tuple[str, str], ...] = field(default=())
 
     def trees(self, config: Config) -> int:
-        """How many trees it runs: whole minibatches, so that its loss is one that the others pass through."""
-        if not self.slow:
+        """How many trees it runs: whole minibatches, so that its loss is one that the others pass through.
+
+        All of ast's: the node types are those of the trees read, so fewer trees would be another model.
+        """
+        if not self.slow or config.task == "ast":
             return config.trees
         return min(config.trees, -(-SLOW_TREES // config.batch) * config.batch)
 

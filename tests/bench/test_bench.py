@@ -126,6 +126,7 @@ def test_a_peer_that_sees_few_trees_is_held_against_the_loss_at_that_point() -> 
     slow = next(peer for peer in peers.PEERS if peer.slow)
     assert slow.trees(CONFIG) == 100
     assert slow.trees(peers.Config("sst", "train", 256, 1, 1024, 6)) == 256
+    assert slow.trees(peers.Config("ast", "train", 25, 1, 1024, 6)) == 1024
     rows = [
         {"name": "ours", "reason": "", **own()},
         {"name": slow.name, "reason": "", **figures(trees=100, loss_first=49.0, loss_last=1.0)},
