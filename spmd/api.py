@@ -170,18 +170,17 @@ class Vmapped(Transformed):
     def differentiated(self, values: dict[str, Any]) -> list[int] | None:
         return None if self.gradient is None else self.gradient.positions(list(values))
 
-    def run(
-        self, values: dict[str, Any], axes: dict[str, int | None], argnums: Sequence[int] | None, keep: bool = False
-    ) -> Call:
+    def packed(
+        self, values: dict[str, Any], axes: dict[str, int | None], keep: bool = False
+    ) -> tuple[list[Packed], list[Argument], int]:
         """As for all; a shared list or object that each example has a gradient for is given to each as its own."""
-        if self.gradient is not None and argnums is not None:
-            names = list(values)
-            shared = [names[k] for k in argnums if axes[names[k]] is None and has_rows(values[names[k]])]
-            batch = self.packed(values, axes)[2] if shared else 0
-            if batch:
-                values = {**values, **{name: copies(values[name], batch) for name in shared}}
-                axes = {**axes, **dict.fromkeys(shared, 0)}
-        return super().run(values, axes, argnums, keep)
+        packed, arguments, batch = super().packed(values, axes, keep)
+        for k in self.differentiated(values) or ():
+            name = arguments[k].name
+            if not arguments[k].mapped and has_rows(packed[k].schema):
+                packed[k] = copies(values[name], name, batch) if batch else packed[k][:0]
+                arguments[k] = Argument(name, packed[k].schema, True)
+        return packed, arguments, batch
 
     def _outcome(self, done: Call, positions: list[int] | None) -> Any:
         if self.gradient is None or positions is None:
@@ -243,8 +242,6 @@ def _empty(values: dict[str, Any], axes: dict[str, int | None]) -> Any:
             if all(len(v) == 0 for v in others):
                 return np.zeros(0)
     return None
-
-
 
 
 class Gradient(Transformed):

@@ -332,6 +332,20 @@ def chained(ws, x):
     return np.sum(x)
 
 
+@pytest.mark.parametrize("count", [0, 1, 33])
+def test_gradients_for_a_shared_list_keep_poison_in_its_example_at_any_batch_size(count: int) -> None:
+    ws = [0.5 * np.eye(2), np.full((2, 2), 0.3)]
+    xs = np.random.default_rng(0).normal(size=(count, 2))
+    xs[3:20:4] = np.nan, np.inf
+    sloped = spmd.vmap(spmd.grad(chained), in_axes=(None, 0))
+    for found in (sloped(ws, xs), sloped.bind(ws, xs)(ws, xs)):
+        each = batching.unpack(found)
+        assert len(each) == count
+        for got, x in zip(each, xs):
+            for one, other in zip(got, spmd.grad(chained)(ws, x)):
+                np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
 @pytest.mark.parametrize("target", ["auto", "blas", "reference"])
 def test_each_example_has_a_gradient_of_its_own_for_shared_lists_and_trees(target: str) -> None:
     ws, xs = [0.5 * np.eye(2), np.full((2, 2), 0.3)], np.array([[1.0, 2.0], [0.1, 0.2], [0.0, 1.0]])

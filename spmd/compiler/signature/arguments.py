@@ -38,9 +38,9 @@ def packed_shared(value: Any, name: str, keep: bool = False) -> Packed:
     return _pack([value], name, keep)
 
 
-def has_rows(value: Any) -> bool:
-    """Whether a value holds lists or objects, whose data stand in tables."""
-    stack: list[Any] = [packed_shared(value, "value").schema.root]
+def has_rows(schema: PackedSchema) -> bool:
+    """Whether there are lists or objects, whose data stand in tables."""
+    stack: list[Any] = [schema.root]
     while stack:
         part = stack.pop()
         if isinstance(part, (ListSchema, LinkSchema)):
@@ -50,10 +50,10 @@ def has_rows(value: Any) -> bool:
     return False
 
 
-def copies(value: Any, count: int) -> list[Any]:
-    """The value once for each example: packing severs them."""
+def copies(value: Any, name: str, count: int) -> Packed:
+    """A shared argument, packed once for each example: packing severs one example from the next."""
     plain = value.examples() if isinstance(value, Packed) else value.to_list() if isinstance(value, Ragged) else value
-    return [plain] * count
+    return _pack([plain] * count, name)
 
 
 def _as_one_list(examples: Packed) -> Packed:
