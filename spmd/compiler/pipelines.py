@@ -8,6 +8,8 @@ from typing import Any
 from spmd.errors import OptionError
 from spmd.ir.core import Module
 from spmd.ir.region import AdjointRegion, Program
+from spmd.ir.region_verify import verify_adjoints, verify_program
+from spmd.ops.table import type_rule
 from spmd.transform.adjoint import adjoint
 from spmd.transform.algebra import algebra
 from spmd.transform.fission import fission
@@ -36,14 +38,18 @@ def optimise(module: Module, watch: Callable[[str, Module], None] | None = None)
 
 
 def cut(module: Module) -> Program:
-    """IR of one example -> regions."""
-    return trim_regions(regions(module))
+    """IR of one example -> regions. Raises InternalError if they are broken."""
+    program = trim_regions(regions(module))
+    verify_program(program, type_rule)
+    return program
 
 
 def differentiate(program: Program, wanted: Iterable[Any]) -> dict[int, AdjointRegion]:
-    """The adjoint of each region."""
+    """The adjoint of each region. Raises InternalError if one is broken."""
     found = adjoint(program, wanted)
-    return {k: trim_adjoint(program.regions[k], a) if k >= 0 else a for k, a in found.items()}
+    adjoints = {k: trim_adjoint(program.regions[k], a) if k >= 0 else a for k, a in found.items()}
+    verify_adjoints(program, adjoints, type_rule)
+    return adjoints
 
 
 def check_target(target: str) -> None:

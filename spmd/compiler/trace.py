@@ -21,7 +21,7 @@ from spmd.frontend.names import MISSING, Globals, Guard, Source
 from spmd.frontend.read import Definition, read
 from spmd.frontend.specialise import Specialiser
 from spmd.frontend.values import NONE, Abstract, Static
-from spmd.ir.core import Module, Value
+from spmd.ir.core import Module
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,3 @@ def _prune(module: Module) -> None:
         reached.add(name)
         stack += [op.attrs["function"] for op in module.functions[name].body.walk() if op.name in ("call", "map")]
     module.functions = {name: f for name, f in module.functions.items() if name in reached}
-
-
-def leaf_values(things: Sequence[Abstract]) -> list[Value]:
-    """All leaves of some structures, in order."""
-    return [v for thing in things for v in thing.leaves()]

@@ -121,13 +121,6 @@ def module_text(module: Module, *, spans: bool = False, orders: bool = False) ->
     return printer.text()
 
 
-def function_text(function: Function, inputs: Sequence[Value] = ()) -> str:
-    """One function as text; `inputs` are the module inputs that it may name."""
-    printer = Printer(inputs=inputs)
-    printer.function(function)
-    return printer.text()
-
-
 def op_text(op: Op) -> str:
     """One op as text, for error messages; operands are shown with their types."""
     printer = Printer()

@@ -61,9 +61,6 @@ class Num:
     def with_shape(self, shape: Shape) -> Num:
         return Num(self.dtype, tuple(shape))
 
-    def with_dtype(self, dtype: str) -> Num:
-        return Num(dtype, self.shape)
-
     def __str__(self) -> str:
         if self.text:
             return "str"
