@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from spmd.compiler.axes import check_out_axes, gathered, in_front, placed
+from spmd.compiler.axes import check_out_axes, in_front, placed
 from spmd.compiler.cache import SpecialisationCache
 from spmd.compiler.executable import Call, call
 from spmd.compiler.into import places
 from spmd.compiler.pipelines import ROUNDINGS, check_target
 from spmd.compiler.signature import Packed, pack
 from spmd.compiler.signature.arguments import copies, has_rows, packed_mapped, packed_shared
-from spmd.compiler.signature.gradients import holds_numbers
+from spmd.compiler.signature.gradients import empty_gradient, holds_numbers
 from spmd.compiler.signature.results import one
 from spmd.compiler.trace import Argument
 from spmd.errors import (
@@ -51,7 +51,7 @@ class Transformed:
         if fp not in ROUNDINGS:
             raise OptionError(f"fp='{fp}' does not exist; there are {', '.join(ROUNDINGS)}")
         self.target, self.fp = target, fp
-        self.cache = SpecialisationCache(function)
+        self.cache = SpecialisationCache.of(function)
         try:
             self.signature = inspect.signature(function)
         except (ValueError, TypeError):
@@ -100,15 +100,17 @@ class Transformed:
         """Packs the arguments and runs the program; with argnums it keeps a tape for them. `keep`: arrays are copied,
         so that a later pullback sees them as they are now."""
         packed, arguments, batch = self.packed(values, axes, keep)
-        executable, captured = self.cache.find(arguments, self.target, self.fp)
+        executable, captured = self.cache.find(arguments, self.target, self.fp, keep)
         wanted = None if argnums is None else executable.wanted(argnums)
         return call(executable, packed, batch, wanted, captured)
 
-    def program(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, list[Argument], str, list[int] | None]:
-        """What a call with these arguments compiles, for `explain`: the function, the types, the target, and the
-        positions that it is differentiated for."""
+    def program(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[Any, list[Argument], str, str, list[int] | None]:
+        """What a call with these arguments compiles, for `explain`: the function, the types, target and rounding, and
+        the positions that it is differentiated for."""
         values, axes = self.arguments(args, kwargs)
-        return self.one, self.packed(values, axes)[1], self.target, self.differentiated(values)
+        return self.one, self.packed(values, axes)[1], self.target, self.fp, self.differentiated(values)
 
     def differentiated(self, values: dict[str, Any]) -> list[int] | None:
         """Positions of the arguments that a call takes gradients for; None if it takes none."""
@@ -185,6 +187,7 @@ class Vmapped(Transformed):
     def _outcome(self, done: Call, positions: list[int] | None) -> Any:
         if self.gradient is None or positions is None:
             return self.placed(done, done.results())
+        _check_floats(done, positions)
         found = done.gradients(done.ones(self.gradient.has_aux), positions, per_lane=True)
         result = self.gradient.outcome(done.results(), found)
         return placed(result, self.out_axes, False)
@@ -196,11 +199,20 @@ class Vmapped(Transformed):
     @hide_compiler_frames()
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values, axes = self.arguments(args, kwargs)
-        empty = _empty(values, axes)
-        if empty is not None:
-            return empty
         positions = self.differentiated(values)
+        if _nothing_tells(values, axes):
+            return self._empty(values, axes, positions)
         return self._outcome(self.run(values, axes, positions), positions)
+
+    def _empty(self, values: dict[str, Any], axes: dict[str, int | None], positions: list[int] | None) -> Any:
+        """The result for no examples, of types that nothing tells: an empty array for each thing that depends on them,
+        and for a shared argument a gradient in its structure."""
+        if self.gradient is None or positions is None:
+            return np.zeros(0)
+        shared = [(name, values[name]) for name in (list(values)[k] for k in positions) if axes[name] is None]
+        known = {name: empty_gradient(name, packed_shared(value, name)) for name, value in shared}
+        found = [known.get(list(values)[k], np.zeros(0)) for k in positions]
+        return self.gradient.outcome((np.zeros(0), np.zeros(0)) if self.gradient.has_aux else np.zeros(0), found)
 
     @hide_compiler_frames()
     def into(self, out: Any, *args: Any, **kwargs: Any) -> Any:
@@ -234,14 +246,11 @@ class Vmapped(Transformed):
         return bound
 
 
-def _empty(values: dict[str, Any], axes: dict[str, int | None]) -> Any:
-    """The result for a batch of no examples whose types nothing tells: an empty array. None if there are examples."""
-    for name, value in values.items():
-        if axes[name] is not None and isinstance(value, list) and not value:
-            others = [v for n, v in values.items() if axes[n] is not None and hasattr(v, "__len__")]
-            if all(len(v) == 0 for v in others):
-                return np.zeros(0)
-    return None
+def _nothing_tells(values: dict[str, Any], axes: dict[str, int | None]) -> bool:
+    """Whether there are no examples, and an empty list says nothing of their types."""
+    mapped = [v for name, v in values.items() if axes[name] is not None]
+    sized = [v for v in mapped if hasattr(v, "__len__")]
+    return any(isinstance(v, list) and not v for v in mapped) and all(len(v) == 0 for v in sized)
 
 
 class Gradient(Transformed):
@@ -316,7 +325,8 @@ def vmap(
     out_axes where the batch stands in the results' arrays: an int, or a container of them in the results' structure;
              None for a result that all examples share.
     target   'auto', 'blas' or 'reference'.
-    fp       'strict', or 'contract': a * b + c may be rounded once.
+    fp       'strict', or 'contract': a * b + c may be rounded once. Called within a compiled program, a vmapped
+             function is part of that program: target and fp are those of the outermost call.
 
     The result has the structure that `f` returns, its leaves stacked over the batch. Raises what the first example (in
     batch order) raises, SpmdError for what cannot be compiled.
@@ -364,14 +374,9 @@ def vjp(
 
     @hide_compiler_frames()
     def pullback(cotangent: Any) -> tuple[Any, ...]:
-        given = gathered(cotangent, out_axes, done.batch) if mapped else _batch_of_one(cotangent)
-        rows, fields = done.cotangents(given)
+        rows, fields = done.cotangents(cotangent if mapped else pack([cotangent]), out_axes)
         found = done.gradients(rows, positions, per_lane=False, fields=fields)
         shared = [not done.executable.arguments[k].mapped for k in positions]
         return tuple(one(g) if single else g for g, single in zip(found, shared))
 
     return out, pullback
-
-
-def _batch_of_one(cotangent: Any) -> Any:
-    return pack([cotangent])

@@ -16,7 +16,7 @@ from typing import Any
 from spmd.compiler import pipelines
 from spmd.compiler.executable import Executable, build
 from spmd.compiler.signature.arguments import packed_shared
-from spmd.compiler.trace import Argument, trace
+from spmd.compiler.trace import Argument
 from spmd.errors import OptionError, hide_compiler_frames
 from spmd.ir.core import Module
 from spmd.ir.printer import module_text
@@ -30,7 +30,8 @@ def explain(f: Any, *args: Any, stage: str | None = None, **kwargs: Any) -> str:
     """The program that `f(*args, **kwargs)` runs, as text: IR of one example after lowering and after each pass, with
     source lines; the regions that it is cut into; their adjoints where `f` takes gradients; the generated code.
 
-    `stage` picks one of 'lowered', 'simplify', 'fission', 'hoist', 'regions', 'adjoint', 'code'; all of them if None.
+    `stage` picks one of 'lowered', the passes (`spmd.compiler.pipelines.PASSES`: 'simplify' ... 'hoist'), 'regions',
+    'adjoint', 'code'; all of them if None.
     Raises OptionError for a stage that there is not, SpmdError for what cannot be compiled.
     """
     with hide_compiler_frames():
@@ -44,29 +45,26 @@ def explain(f: Any, *args: Any, stage: str | None = None, **kwargs: Any) -> str:
 
 def _program(
     f: Any, args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[Any, list[Argument], str, list[int] | None]:
-    """The function, the types of its arguments, the target, and the arguments that it is differentiated for."""
+) -> tuple[Any, list[Argument], str, str, list[int] | None]:
+    """The function, its arguments' types, target and rounding, and the arguments that it is differentiated for."""
     if hasattr(f, "program"):
-        found: tuple[Any, list[Argument], str, list[int] | None] = f.program(args, kwargs)
+        found: tuple[Any, list[Argument], str, str, list[int] | None] = f.program(args, kwargs)
         return found
     bound = inspect.signature(f).bind(*args, **kwargs)
     bound.apply_defaults()
     arguments = [Argument(n, packed_shared(v, n).schema, False) for n, v in bound.arguments.items()]
-    return f, arguments, "auto", None
+    return f, arguments, "auto", "strict", None
 
 
 def _stages(
-    function: Any, arguments: Sequence[Argument], target: str, argnums: list[int] | None
+    function: Any, arguments: Sequence[Argument], target: str, fp: str, argnums: list[int] | None
 ) -> list[tuple[str, str]]:
     texts: list[tuple[str, str]] = []
 
     def note(name: str, module: Module) -> None:
         texts.append((name, _with_source(module_text(module, spans=True))))
 
-    traced = trace(function, arguments)
-    note("lowered", traced.module)
-    pipelines.optimise(traced.module, note)
-    executable = build(function, arguments, target)
+    executable = build(function, arguments, target, fp, note)
     if executable.program is None:
         return texts
     return texts + _compiled(executable, argnums)

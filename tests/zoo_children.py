@@ -222,3 +222,34 @@ def attends_to_children(w, q, t):
     m = np.stack(s)
     e = np.exp(m @ q - np.max(m @ q))
     return (e / np.sum(e)) @ m
+
+
+@zoo.add(trees, wrt=(0,))
+def sums_while_there_are_children(t):
+    total, i = 0.0, 0
+    while i < len(t.kids):
+        total = total + sums_while_there_are_children(t.kids[i]) * len(t.kids)
+        i += 1
+    return np.sin(total) + t.v
+
+
+@zoo.add(trees, wrt=(0,))
+def sums_while_there_are_two_more_children(t):
+    total, i = 0.0, 0
+    while i < min(len(t.kids), 2):
+        total = total + sums_while_there_are_two_more_children(t.kids[i])
+        i += 1
+    return np.sin(total) + t.v
+
+
+def halved(x, depth):
+    return x if depth <= 0 else halved(x, depth - 1) * 0.5 + x
+
+
+@zoo.add(trees, wrt=(0,))
+def reads_children_while_it_counts(t):
+    total, i = 0.0, 0
+    while i < len(t.kids):
+        total = total + halved(t.kids[i].v, 2)
+        i += 1
+    return total + t.v

@@ -1,4 +1,4 @@
 """From a call to compiled code: `signature` turns arguments into structure and columns (the only place that meets
-`batching`), `pipelines` lists the passes, `compile` builds an executable, `executable` runs it, `results` gives back
-what a call returns, `cache` finds what was compiled before.
+`batching`), `trace` runs the front end, `pipelines` lists the passes, `executable` builds and runs, `axes` and `into`
+place what a call returns, `cache` finds what was compiled before.
 """

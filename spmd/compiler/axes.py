@@ -7,14 +7,15 @@ examples have, where the program shows that they have one.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from spmd.compiler.signature.results import container
-from spmd.errors import OptionError
+from spmd.compiler.signature.gradients import numbers, parts_given
+from spmd.compiler.signature.results import container, parts_of
+from spmd.errors import OptionError, UnsupportedType
+from spmd.frontend.values import Abstract, Leaf, Struct
 
 
 def check_out_axes(axes: Any) -> None:
@@ -54,17 +55,25 @@ def placed(result: Any, axes: Any, uniform: Any) -> Any:
     return _walk(result, axes, uniform, move)
 
 
-def gathered(cotangent: Any, axes: Any, batch: int) -> Any:
-    """A cotangent of the placed result with the batch in front. That of one value for all belongs to one of them."""
-
-    def move(array: Any, axis: int | None, _: Any) -> Any:
-        if axis is not None:
-            return np.moveaxis(array, axis, 0)
-        out = np.zeros((batch, *np.shape(array)), np.asarray(array).dtype)
+def gathered(thing: Abstract, given: Any, axes: Any, batch: int, name: str = "cotangent") -> Any:
+    """A cotangent of the placed result, of structure `thing`, with the batch in front. That of one value for all
+    belongs to one of them."""
+    if given is None or isinstance(axes, int) and axes == 0:
+        return given
+    if isinstance(thing, Struct):
+        parts = zip(thing.items, parts_given(thing, given, name), _spread(axes, thing.names, thing.kind), thing.names)
+        moved = [gathered(item, part, axis, batch, f"{name}[{key!r}]") for item, part, axis, key in parts]
+        return container(thing.kind, thing.cls, thing.names, moved)
+    if not isinstance(thing, Leaf) or isinstance(axes, (dict, tuple, list)):
+        return given
+    array = numbers(given, name)
+    if axes is None:
+        out = np.zeros((batch, *array.shape), array.dtype)
         out[:1] = array
         return out
-
-    return _walk(cotangent, axes, None, move)
+    if not -array.ndim <= axes < array.ndim:
+        raise UnsupportedType(f"the {name} has shape {array.shape}, which has no axis {axes} for the examples")
+    return np.moveaxis(array, axes, 0)
 
 
 def _walk(result: Any, axes: Any, uniform: Any, move: Callable[[Any, int | None, Any], Any]) -> Any:
@@ -76,29 +85,16 @@ def _walk(result: Any, axes: Any, uniform: Any, move: Callable[[Any, int | None,
         return move(result, axes, uniform)
     if result is None:
         return None
-    parts = _parts(result)
+    parts = parts_of(result)
     if parts is None and in_front(axes):
         return result
     if parts is None:
         raise OptionError(f"out_axes={axes!r} does not fit this result", hint="its batch is in front (0).")
     kind, names, items = parts
-    known = _parts(uniform)
+    known = parts_of(uniform)
     same = known[2] if known is not None else [uniform] * len(items)
     moved = [_walk(i, a, u, move) for i, a, u in zip(items, _spread(axes, names, kind), same)]
     return container(kind, type(result), names, moved)
-
-
-def _parts(result: Any) -> tuple[str, tuple[Any, ...], list[Any]] | None:
-    if isinstance(result, dict):
-        return "dict", tuple(result), list(result.values())
-    if isinstance(result, tuple):
-        return "namedtuple" if hasattr(result, "_fields") else "tuple", tuple(range(len(result))), list(result)
-    if isinstance(result, list):
-        return "list", tuple(range(len(result))), list(result)
-    if dataclasses.is_dataclass(result) and not isinstance(result, type):
-        names = tuple(f.name for f in dataclasses.fields(result))
-        return "dataclass", names, [getattr(result, n) for n in names]
-    return None
 
 
 def _spread(axes: Any, names: tuple[Any, ...], kind: str) -> list[Any]:

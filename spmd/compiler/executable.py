@@ -7,13 +7,14 @@ share it; all that belongs to one call is in a `Call`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from spmd.compiler import pipelines
+from spmd.compiler.axes import gathered
 from spmd.compiler.signature import Packed
 from spmd.compiler.signature.aliases import severed
 from spmd.compiler.signature.columns import Columns, uniform
@@ -32,7 +33,8 @@ Wanted = tuple[Any, ...]
 
 @dataclass(eq=False)
 class Executable:
-    """One specialisation of a function for the types of its arguments, on one target."""
+    """One specialisation of a function for the types of its arguments, on one target. `shared_rows`: there are tables
+    whose rows are one frame each, however many places lead to them."""
 
     function: Any
     arguments: tuple[Argument, ...]
@@ -42,6 +44,7 @@ class Executable:
     module: Module
     program: Program | None
     plain: Any
+    shared_rows: bool = False
     taped: dict[Wanted, Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -49,11 +52,11 @@ class Executable:
         """Whether what the program took for granted is still so."""
         return all(guard.holds() for guard in self.traced.guards)
 
-    def captured(self) -> list[Packed] | None:
-        """What the program captures, as it is now; None if its types have changed."""
+    def captured(self, keep: bool = False) -> list[Packed] | None:
+        """What the program captures, as it is now; None if its types have changed. `keep`: arrays are copied."""
         found: list[Packed] = []
         for capture in self.traced.captures:
-            packed = capture.read()
+            packed = capture.read(keep)
             if packed is None or packed.schema != capture.schema:
                 return None
             found.append(packed)
@@ -94,13 +97,23 @@ def _params(executable: Executable) -> list[Value]:
     ]
 
 
-def build(function: Any, arguments: Sequence[Argument], target: str, fp: str = "strict") -> Executable:
-    """Compiles a function for arguments of these types. Raises SpmdError."""
+def build(
+    function: Any,
+    arguments: Sequence[Argument],
+    target: str,
+    fp: str = "strict",
+    watch: Callable[[str, Module], None] | None = None,
+) -> Executable:
+    """Compiles a function for arguments of these types. Raises SpmdError. `watch` is told the module after lowering and
+    after each pass."""
     pipelines.check_target(target)
     traced = trace(function, arguments)
-    module = pipelines.optimise(traced.module)
+    if watch is not None:
+        watch("lowered", traced.module)
+    module = pipelines.optimise(traced.module, watch)
     program = None if target == "reference" else pipelines.cut(module)
-    executable = Executable(function, tuple(arguments), target, fp, traced, module, program, None)
+    shared = any(table.shared for table in module.tables.values())
+    executable = Executable(function, tuple(arguments), target, fp, traced, module, program, None, shared)
     executable.plain = _backend(executable, None)
     return executable
 
@@ -132,7 +145,7 @@ class Call:
     def results(self) -> Any:
         """The results, stacked over the batch."""
         traced = self.executable.traced
-        return Results(self.batch, self._field).stacked(traced.result, iter(self.run.results))
+        return Results(self.batch, self._field, self._size).stacked(traced.result, iter(self.run.results))
 
     def uniform(self) -> Any:
         """The results' structure with a bool for each leaf: whether all examples are sure to have the same value there,
@@ -152,10 +165,18 @@ class Call:
                 return columns.tables[table].fields[index]
         raise KeyError(table)
 
-    def cotangents(self, given: Any) -> tuple[list[Any], Fields]:
-        """Row values of the cotangents of the entry's results, and cotangents of the frames of lists among them."""
-        found = CotangentRows(lambda table: self.run.table(table).rows)
-        return found.rows(self.executable.traced.result, given, list(self.run.results), self.batch), found.fields
+    def _size(self, table: str) -> int:
+        if table.startswith("@"):
+            return int(self.run.table(table).rows)
+        return next(columns.tables[table].rows for columns in self.columns if table in columns.tables)
+
+    def cotangents(self, given: Any, out_axes: Any = 0) -> tuple[list[Any], Fields]:
+        """Row values of the cotangents of the entry's results, which stand where `out_axes` says, and cotangents of the
+        frames of lists among them."""
+        result = self.executable.traced.result
+        given = gathered(result, given, out_axes, self.batch)
+        found = CotangentRows(self._size)
+        return found.rows(result, given, list(self.run.results), self.batch), found.fields
 
     def ones(self, has_aux: bool = False) -> list[Any]:
         """The cotangent of a single number; with `has_aux` of the first of a pair."""
@@ -252,7 +273,7 @@ def call(
 ) -> Call:
     """Runs the program on packed arguments."""
     packed = [fitted(p, a.schema) for p, a in zip(packed, executable.arguments)]
-    if wanted is not None or any(table.shared for table in executable.module.tables.values()):
+    if wanted is not None or executable.shared_rows:
         packed = [severed(p) if a.mapped else p for p, a in zip(packed, executable.arguments)]
     columns = [Columns(a.name, p) for a, p in zip(executable.arguments, packed)]
     columns += [Columns(c.name, p) for c, p in zip(executable.traced.captures, captured)]

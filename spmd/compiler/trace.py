@@ -41,10 +41,10 @@ class Capture:
     source: Source
     schema: PackedSchema
 
-    def read(self) -> Packed | None:
-        """What the name holds now, packed; None if it is gone."""
+    def read(self, keep: bool = False) -> Packed | None:
+        """What the name holds now, packed; None if it is gone. `keep`: arrays are copied."""
         value = self.source.read()
-        return None if value is MISSING else packed_shared(value, self.source.name)
+        return None if value is MISSING else packed_shared(value, self.source.name, keep)
 
 
 @dataclass(eq=False)

@@ -56,9 +56,11 @@ def shares_frames(module: Module, name: str) -> bool:
 
 @dataclass(eq=False)
 class _Plan:
-    """What leaves the loop: `moved` ops, in order, and which of their results the loop still reads."""
+    """What leaves the loop: `moved` ops, in order, and which of their results the loop still reads. `lifted`: what
+    stands before the loop for values that its test computes anew in each round."""
 
     loop: CountedLoop
+    lifted: Map
     moved: list[Op]
     elements: set[Op]
     safe: set[Op]
@@ -89,11 +91,12 @@ class _Splitter:
     def before(self, loop: Op) -> list[Op]:
         """The ops to put before the loop; the loop is changed to read their results."""
         found = counted(loop, self.defs, self.primitives)
-        plan = None if found is None else self.plan(found)
-        if plan is None:
+        if found is None:
             return []
-        lead, limit = self.lifted(plan.loop)
-        if limit is None:
+        lead, lifted = self.lifted(found)
+        limit = lifted.get(found.limit, found.limit)
+        plan = None if limit in found.inside else self.plan(found, lifted)
+        if plan is None:
             return []
         self.defs.update((v, op) for op in lead for v in op.results)
         ops, count = self.count(limit)
@@ -104,7 +107,7 @@ class _Splitter:
         return new
 
     # ---- what can leave
-    def plan(self, found: CountedLoop) -> _Plan | None:
+    def plan(self, found: CountedLoop, lifted: Map) -> _Plan | None:
         limits = bounds(found.limit, self.defs)
         if not any(kind != "number" or (isinstance(n, int) and n <= ROUNDS) for kind, n in limits):
             return None  # as many frames at once as some number says, which nothing bounds
@@ -115,7 +118,7 @@ class _Splitter:
             if all(v in known or v not in found.inside for v in free_values(op)):
                 known.update(op.results)
                 elements.add(op)
-            if reads_element(op, found, limits):
+            if reads_element(op, found, limits) and (op.operands[0] not in found.inside or op.operands[0] in lifted):
                 safe.add(op)
         moved = [op for op in found.round if op in elements and op not in safe and may_raise(op, self.primitives)]
         if not any(self.calls(op) for op in moved):
@@ -128,15 +131,15 @@ class _Splitter:
         for op in found.block.ops[found.start :]:
             if op not in moved:
                 used.update((v, None) for v in free_values(op) if v in results)
-        return _Plan(found, moved, elements, safe, list(used))
+        return _Plan(found, lifted, moved, elements, safe, list(used))
 
     def calls(self, op: Op) -> bool:
         """Whether the op calls, in itself or in its blocks, a function that is worth a batch."""
         inner = [op, *(o for b in op.blocks for o in b.walk())]
         return any(o.name in ("call", "map") and o.attrs["function"] in self.worth for o in inner)
 
-    def lifted(self, found: CountedLoop) -> tuple[list[Op], Value | None]:
-        """The limit before the loop: where the test computes it, what it is computed from is copied there."""
+    def lifted(self, found: CountedLoop) -> tuple[list[Op], Map]:
+        """Copies, to stand before the loop, of what its test computes the limit from."""
         names: Map = {}
         ops = []
         for op in found.head:
@@ -151,7 +154,8 @@ class _Splitter:
             else:
                 for v in op.operands:
                     counts[v] -= 1
-        return kept[::-1], None if limit in found.inside else limit
+        copied = {v for op in kept for v in op.results}
+        return kept[::-1], {v: copy for v, copy in names.items() if copy in copied}
 
     def count(self, limit: Value) -> tuple[list[Op], Value]:
         """The number of rounds: the limit, or 0 if it is less."""
@@ -188,10 +192,11 @@ class _Splitter:
             return count, "index"
         op = self.defs[value]
         if op in plan.safe and op.name in ("item", "index"):
-            return op.operands[0], "each"
+            return plan.lifted.get(op.operands[0], op.operands[0]), "each"
         inner = self.defs.get(op.operands[0]) if op.name == "load" else None
         if inner is not None and inner in plan.safe and inner.name == "item":
-            return inner.operands[0], f"field:{op.attrs['field']}"
+            whole = inner.operands[0]
+            return plan.lifted.get(whole, whole), f"field:{op.attrs['field']}"
         return None
 
     def outlined(self, plan: _Plan, count: Value) -> Op:

@@ -44,7 +44,6 @@ class _Mover:
         self.primitives = primitives
         self.moved: dict[Value, Value] = {}
         self.constants: dict[Value, Op] = {}
-        self.repeated: set[Value] = set()
         given = module.prologue.terminator.operands if module.prologue is not None else []
         first = len(module.inputs) - len(given)
         self.ops: list[Op] = list(module.prologue.ops[:-1]) if module.prologue is not None else []

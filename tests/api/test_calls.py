@@ -358,3 +358,43 @@ def test_each_example_has_a_gradient_of_its_own_for_shared_lists_and_trees(targe
     for got, p in zip(batching.unpack(slopes), (0.3, 0.7)):
         want = spmd.grad(height, argnums=1)(p, tree)
         assert np.isclose(got.value, want.value) and np.isclose(got.children[1].value, want.children[1].value)
+
+
+@pytest.mark.parametrize("given", [
+    np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[0, 1], [0, 0]]), np.rec.array([[1.0, 2.0]]), np.array([[1.0]], ">f8"),
+])  # fmt: skip
+def test_arrays_that_behave_otherwise_are_refused_mapped_and_shared(given: Any) -> None:
+    with pytest.raises(spmd.UnsupportedType, match="x"):
+        spmd.vmap(lambda x: np.sum(x))(given)
+    with pytest.raises(spmd.UnsupportedType, match="x"):
+        spmd.vmap(lambda x, y: np.sum(x) + y, in_axes=(None, 0))(given, np.ones(2))
+
+
+def test_a_memory_mapped_array_is_an_array(tmp_path: Any) -> None:
+    np.save(tmp_path / "a.npy", np.arange(6.0).reshape(3, 2))
+    np.testing.assert_array_equal(spmd.vmap(lambda x: np.sum(x))(np.load(tmp_path / "a.npy", mmap_mode="r")), [1, 5, 9])
+
+
+def test_gradients_with_respect_to_mapped_ints_are_refused_as_for_one() -> None:
+    for call in (lambda: spmd.grad(lambda x: x * 1.5)(1), lambda: spmd.vmap(spmd.grad(lambda x: x * 1.5))([1, 2])):
+        with pytest.raises(spmd.GradientError, match="holds no floats"):
+            call()
+
+
+def test_an_empty_list_of_examples_gives_the_structure_of_the_transform() -> None:
+    def weighted(p, x):
+        return p["w"] @ p["w"] * x, x
+
+    p = {"w": np.ones(3)}
+    both = spmd.value_and_grad(weighted, argnums=(0, 1), has_aux=True)
+    (value, aux), (slopes, slope) = spmd.vmap(both, in_axes=(None, 0))(p, [])
+    assert [a.shape for a in (value, aux, slope, slopes["w"])] == [(0,), (0,), (0,), (0, 3)]
+    assert spmd.vmap(lambda x: x)([]).shape == (0,)
+
+
+def test_into_a_read_only_array_writes_nothing() -> None:
+    good, fixed = np.full(5, 7.0), np.zeros(5)
+    fixed.flags.writeable = False
+    with pytest.raises(spmd.ShapeMismatch, match="written"):
+        spmd.vmap(lambda x, y: (np.sum(x), np.sum(y))).into((good, fixed), XS, YS)
+    assert (good == 7.0).all()

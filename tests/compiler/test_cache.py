@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import pickle
 import warnings
 
 import numpy as np
@@ -70,8 +72,40 @@ def test_a_program_that_needs_its_size_is_compiled_for_each() -> None:
     np.testing.assert_array_equal(gradient(np.ones((3, 2))), [[0, 0], [1, 1], [0, 0]])
 
 
+def test_transforms_of_one_function_share_its_programs() -> None:
+    def weighted(x):
+        return np.sum(x * x)
+
+    for _ in range(3):
+        np.testing.assert_array_equal(spmd.grad(weighted)(np.ones(2)), [2.0, 2.0])
+        assert spmd.vjp(weighted, np.ones(2))[0] == 2.0
+    assert len(spmd.grad(weighted).cache.all()) == 1
+
+
+def test_a_wrapper_that_took_over_a_functions_attributes_has_programs_of_its_own() -> None:
+    def inner(x):
+        return 2.0 * x
+
+    assert spmd.vmap(inner)([1.0])[0] == 2.0
+
+    @functools.wraps(inner)
+    def outer(x):
+        return 3.0 * x
+
+    assert spmd.vmap(outer)([1.0])[0] == 3.0
+
+
+def test_a_compiled_function_is_pickled_without_its_programs() -> None:
+    def plain(x):
+        return x
+
+    spmd.vmap(plain)([1.0])
+    again = pickle.loads(pickle.dumps(vars(plain)))  # noqa: S301
+    assert not again["__spmd_cache__"].all()
+
+
 def test_batches_of_any_size_are_one_program() -> None:
-    doubled = spmd.vmap(first_and_size)
+    doubled = spmd.vmap(lambda x: x[0] * x.shape[0])
     for size in (1, 4, 0, 9):
         assert doubled(np.ones((size, 2))).shape == (size,)
     assert len(doubled.cache.all()) == 1

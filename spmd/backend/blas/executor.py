@@ -154,13 +154,11 @@ def compile_program(
     *,
     target: str = "auto",
     adjoints: dict[int, AdjointRegion] | None = None,
-    prologue_adjoint: AdjointRegion | None = None,
     contract: bool = False,
 ) -> Compiled:
     """Compiles a program, and the adjoints of its regions where given.
 
     adjoints          as transform.adjoint gives them; under -1 the prologue's
-    prologue_adjoint  the prologue's, where it comes apart
 
     target    'blas' uses NumPy alone; 'auto' also generates kernels for elementwise stretches.
     contract  kernels may round a * b + c once
@@ -192,7 +190,7 @@ def compile_program(
     out.differentiated = {
         inputs[add.input] for region in (adjoints or {}).values() for add in region.adds if add.input is not None
     }
-    _prologue(out, inputs, prologue_adjoint or (adjoints or {}).get(-1), sites)
+    _prologue(out, inputs, (adjoints or {}).get(-1), sites)
     return out
 
 

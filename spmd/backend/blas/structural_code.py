@@ -25,6 +25,10 @@ class StructuralWriter(ValueWriter):
         if isinstance(op.result.type, Ref):
             self.set(op.result, f"np.full(K, {-1 if value is None else int(value)})", "rows")
             return
+        if isinstance(op.result.type, Seq):
+            first, count = map(int, value)
+            self.set(op.result, f"(np.full(K, {first}), np.full(K, {count}))", "run")
+            return
         type_ = num(op.result)
         if not type_.python:
             value = np.asarray(value, type_.dtype)

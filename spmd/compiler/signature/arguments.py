@@ -6,6 +6,7 @@ array or packed value on each path, which carries the batch.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +27,8 @@ from batching.schema import (
     TableSchema,
     VariantSchema,
 )
+from batching.shapes import ARRAYS
+from spmd.compiler.signature.results import parts_of
 from spmd.errors import BatchError, UnsupportedType
 
 
@@ -76,12 +79,14 @@ def packed_mapped(value: Any, name: str, axis: int, keep: bool = False) -> Packe
     if isinstance(value, Packed):
         return value
     if isinstance(value, Ragged):
-        return _from_ragged(value)
+        return _from_ragged(value, keep)
     if isinstance(value, np.ndarray):
+        if type(value) not in ARRAYS or not value.dtype.isnative:
+            _pack([value], name)  # says why it cannot be packed
         return _from_array(np.array(value) if keep else value, name, axis)
-    if isinstance(value, list) or type(value).__name__ == "deque":
+    if isinstance(value, (list, collections.deque)):
         return _pack(list(value), name)
-    parts = _structure(value)
+    parts = parts_of(value)
     if parts is None:
         raise BatchError(
             f"argument '{name}' is mapped over, but {type(value).__name__} {_short(value)} has no examples in it",
@@ -101,19 +106,6 @@ def packed_mapped(value: Any, name: str, axis: int, keep: bool = False) -> Packe
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
-
-
-def _structure(value: Any) -> tuple[str, tuple[Any, ...], tuple[Any, ...]] | None:
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return "namedtuple", tuple(value._fields), tuple(value)
-    if isinstance(value, tuple):
-        return "tuple", tuple(map(str, range(len(value)))), tuple(value)
-    if isinstance(value, dict):
-        return "dict", tuple(value), tuple(value.values())
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = tuple(f.name for f in dataclasses.fields(value))
-        return "dataclass", names, tuple(getattr(value, n) for n in names)
-    return None
 
 
 def _joined(kind: str, cls: type, names: tuple[Any, ...], packs: list[Packed]) -> Packed:
@@ -163,7 +155,10 @@ def _from_array(array: np.ndarray[Any, Any], name: str, axis: int) -> Packed:
     return Packed(schema, ArrayColumn(rows), checked=True)
 
 
-def _from_ragged(value: Ragged) -> Packed:
+def _from_ragged(value: Ragged, keep: bool) -> Packed:
     k = value.dims.shape[1]
     schema = PackedSchema(ArraySchema(str(value.dtype), (None,) * k + value.values.shape[1:]))
-    return Packed(schema, RaggedColumn(value.values, value.start, value.dims), checked=True)
+    parts = value.values, value.start, value.dims
+    if keep:
+        parts = np.array(parts[0]), np.array(parts[1]), np.array(parts[2])
+    return Packed(schema, RaggedColumn(*parts), checked=True)

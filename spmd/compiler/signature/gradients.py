@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from batching import Packed, Ragged, pack
+from batching import Packed, PackingError, Ragged, pack
 from batching.columns import (
     ArrayColumn,
     Column,
@@ -60,11 +60,11 @@ class CotangentRows:
             return [None] * len(results)
         if not thing.type.floating or given is None:
             return [None]
-        return [_rows(thing.type, given, batch, name)]
+        return [_rows(thing.type, given, results[0], batch, name)]
 
     def _struct(self, thing: Struct, given: Any, results: list[Any], batch: int, name: str) -> list[Any]:
         found: list[Any] = []
-        for item, part, key in zip(thing.items, _parts(thing, given, name), thing.names):
+        for item, part, key in zip(thing.items, parts_given(thing, given, name), thing.names):
             own = results[len(found) : len(found) + len(list(item.leaves()))]
             found += self.rows(item, part, own, batch, f"{name}[{key!r}]")
         return found
@@ -72,7 +72,10 @@ class CotangentRows:
     def _list(self, thing: Run, given: Any, handle: Any, name: str) -> None:
         """The cotangents of the items of all lists, at the frames that they are the results of."""
         first, count = handle
-        packed = given if isinstance(given, Packed) else pack(list(given))
+        try:
+            packed = given if isinstance(given, Packed) else pack(list(given))
+        except (PackingError, TypeError):
+            raise UnsupportedType(f"the {name} has not the structure of the result: lists are needed") from None
         root, schema = packed.root, packed.schema.root
         if not isinstance(root, ListColumn) or not isinstance(schema, ListSchema) or not thing.table.startswith("@"):
             raise UnsupportedType(f"the {name} has not the structure of the result: lists are needed")
@@ -81,8 +84,8 @@ class CotangentRows:
         if not count.sum():
             return
         at = runs(root.start, root.length)
-        whole = stacked_columns(schema.element, take(root.elements, at), lambda s, c: Packed(
-            PackedSchema(s, packed.schema.tables), c, packed.tables, checked=True))
+        elements = PackedSchema(schema.element, packed.schema.tables)
+        whole = _unpacked(Packed(elements, take(root.elements, at), packed.tables, checked=True))
         leaves = list(thing.item.leaves())
         for k, row in zip(thing.fields, self.rows(thing.item, whole, [None] * len(leaves), len(at), f"{name}[...]")):
             if row is None:
@@ -94,7 +97,8 @@ class CotangentRows:
             np.add.at(total, runs(first, count), row)
 
 
-def _parts(thing: Struct, given: Any, name: str) -> list[Any]:
+def parts_given(thing: Struct, given: Any, name: str) -> list[Any]:
+    """The cotangents of a container's items, None where there is none. Raises UnsupportedType for another structure."""
     if given is None:
         return [None] * len(thing.items)
     if isinstance(given, Packed):
@@ -104,15 +108,15 @@ def _parts(thing: Struct, given: Any, name: str) -> list[Any]:
     ordered = thing.kind in ("tuple", "list", "namedtuple") and isinstance(given, (tuple, list))
     if ordered and len(given) == len(thing.items):
         return list(given)
-    if thing.kind == "dataclass" and hasattr(given, "__dict__"):
-        return [getattr(given, str(k), None) for k in thing.names]
+    if thing.kind == "dataclass" and type(given) is thing.cls:
+        return [getattr(given, str(k)) for k in thing.names]
     raise UnsupportedType(f"the {name} has not the structure of the result: {describe(thing)} is needed")
 
 
-def _unpacked(given: Packed) -> Any:
-    """A packed record as a container of stacked leaves."""
+def _unpacked(given: Packed, leaf: Callable[[Any], Any] = np.asarray) -> Any:
+    """A packed record as a container of stacked leaves (through `leaf`)."""
     return stacked_columns(given.schema.root, given.root, lambda schema, column: Packed(
-        PackedSchema(schema, given.schema.tables), column, given.tables, checked=True))
+        PackedSchema(schema, given.schema.tables), column, given.tables, checked=True), leaf)
 
 
 def owned(array: Any) -> Any:
@@ -125,7 +129,7 @@ def owned(array: Any) -> Any:
 
 
 def stacked_columns(
-    schema: Schema, column: Column, rest: Callable[[Schema, Column], Any], leaf: Callable[[Any], Any] = np.asarray
+    schema: Schema, column: Column, rest: Callable[[Schema, Column], Any], leaf: Callable[[Any], Any]
 ) -> Any:
     """Columns as a container of stacked leaves (through `leaf`); what has no such form goes through `rest`."""
     if isinstance(schema, RecordSchema) and isinstance(column, RecordColumn):
@@ -140,22 +144,44 @@ def stacked_columns(
     return rest(schema, column)
 
 
-def _rows(type_: Num, given: Any, batch: int, name: str) -> Any:
+def _rows(type_: Num, given: Any, result: Any, batch: int, name: str) -> Any:
     if isinstance(given, Packed):
         given = _unpacked(given)
     if type_.static:
-        array = np.asarray(given, type_.dtype)
+        array = numbers(given, name, type_.dtype)
         if array.shape == type_.shape and batch == 1 and array.shape != (batch, *type_.shape):
             array = array[None]
         if array.shape != (batch, *type_.shape):
             raise UnsupportedType(f"the {name} has shape {array.shape}; {(batch, *type_.shape)} is needed")
         return np.ascontiguousarray(array)
     k = max(i for i, n in enumerate(type_.shape) if n is None) + 1
-    if isinstance(given, Ragged):
-        if given.dims.shape[1] == k:
-            return RaggedRows(np.asarray(given.values, type_.dtype), given.start, given.dims).pack()
-        given = given.to_list()
-    arrays = [np.asarray(a, type_.dtype) for a in given]
+    if isinstance(given, Ragged) and given.dims.shape[1] == k:
+        rows = RaggedRows(np.asarray(given.values, type_.dtype), given.start, given.dims).pack()
+    else:
+        rows = _from_each(given, type_, k, name)
+    if isinstance(result, RaggedRows) and (rows.trail != result.trail or not np.array_equal(rows.dims, result.dims)):
+        raise UnsupportedType(f"the {name} has arrays of other shapes than the result")
+    return rows
+
+
+def numbers(given: Any, name: str, dtype: str | None = None) -> Any:
+    """An array of numbers. Raises UnsupportedType for what is none: None is no zero inside an array."""
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise UnsupportedType(f"the {name} holds arrays or lists of different sizes where an array is needed") from None
+    kinds = "biufc" if dtype is None or np.dtype(dtype).kind == "c" else "biuf"
+    if array.dtype.kind not in kinds and array.size:
+        raise UnsupportedType(f"the {name} holds something other than {'real ' if kinds == 'biuf' else ''}numbers")
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def _from_each(given: Any, type_: Num, k: int, name: str) -> RaggedRows:
+    """Ragged rows of an array for each example."""
+    arrays = [numbers(a, name, type_.dtype) for a in (given.to_list() if isinstance(given, Ragged) else given)]
+    for array in arrays:
+        if array.shape[k:] != type_.shape[k:] or array.ndim != type_.rank:
+            raise UnsupportedType(f"the {name} has an array of shape {array.shape}; {type_} is needed")
     return from_arrays(arrays, k, type_.dtype)
 
 
@@ -178,8 +204,12 @@ class Gradients:
         packed = self.packed
         floats = iter(found.arrays(packed))
         gradient = packed.gradient_like([next(floats) for _ in packed.float_leaves()])
-        return stacked_columns(gradient.schema.root, gradient.root, lambda schema, column: Packed(
-            PackedSchema(schema, gradient.schema.tables), column, gradient.tables, checked=True), owned)
+        return _unpacked(gradient, owned)
+
+
+def empty_gradient(name: str, packed: Packed) -> Any:
+    """The gradient of an argument for each of no examples."""
+    return Gradients(name, packed[:0], lambda table, k: None).stacked([])
 
 
 class _Replaced:

@@ -39,7 +39,7 @@ from batching.schema import (
     text,
 )
 from spmd.errors import UnsupportedType
-from spmd.frontend.values import Abstract, Choice, Const, Leaf, Run, Struct, describe
+from spmd.frontend.values import NONE, UNBOUND, Abstract, Choice, Const, Leaf, Run, Struct, describe
 from spmd.ir.build import constant_type
 from spmd.ir.core import Value
 from spmd.ir.types import Num
@@ -64,13 +64,29 @@ def container(kind: str, cls: Any, names: tuple[Any, ...], items: list[Any]) -> 
     return made
 
 
+def parts_of(value: Any) -> tuple[str, tuple[Any, ...], list[Any]] | None:
+    """The kind, names and items of a container, as `container` takes them; None for what is no container."""
+    if isinstance(value, dict):
+        return "dict", tuple(value), list(value.values())
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return "namedtuple", tuple(value._fields), list(value)
+    if isinstance(value, (tuple, list)):
+        return "tuple" if isinstance(value, tuple) else "list", tuple(map(str, range(len(value)))), list(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = tuple(f.name for f in dataclasses.fields(value))
+        return "dataclass", names, [getattr(value, n) for n in names]
+    return None
+
+
 # ------------------------------------------------------------------------------------------------ results
 class Results:
-    """Rebuilds results from row values. `fields(table, k)` gives field k of all frames of a function's table."""
+    """Rebuilds results from row values. `fields(table, k)` gives field k of all rows of a table, `size(table)` their
+    number."""
 
-    def __init__(self, batch: int, fields: Fields) -> None:
+    def __init__(self, batch: int, fields: Fields, size: Callable[[str], int]) -> None:
         self.batch = batch
         self.fields = fields
+        self.size = size
 
     def stacked(self, thing: Abstract, leaves: Iterator[Any]) -> Any:
         """One example's structure around stacked leaves."""
@@ -106,17 +122,22 @@ class Results:
         if self.batch and (tag == tag[0]).all() and _has_array(thing.alternatives[int(tag[0])]):
             chosen = int(tag[0])
             return self.stacked(thing.alternatives[chosen], iter(parts[chosen]))
-        kinds = [self._column(a, iter(rows)) for a, rows in zip(thing.alternatives, parts)]
+        kinds = [self._column(a, iter(rows), self.batch) for a, rows in zip(thing.alternatives, parts)]
         schema = VariantSchema(tuple(s for s, _ in kinds))
         return Packed(PackedSchema(schema), VariantColumn(tag.astype(np.int8), tuple(c for _, c in kinds)))
 
     def _list(self, thing: Run, rows: tuple[Any, Any]) -> Packed:
-        parts = [self.fields(thing.table, k) for k in thing.fields]
-        schema, column = self._column(thing.item, iter(parts))
-        first, count = rows
-        return Packed(PackedSchema(ListSchema(schema)), ListColumn(first, count, column))
+        schema, column = self._column(thing, iter([rows]), self.batch)
+        return Packed(PackedSchema(schema), column)
 
-    def _column(self, thing: Abstract, leaves: Iterator[Any]) -> tuple[Schema, Column]:
+    def _column(self, thing: Abstract, leaves: Iterator[Any], count: int) -> tuple[Schema, Column]:
+        """A structure as a column of `count` rows."""
+        if isinstance(thing, Run):
+            parts = iter([self.fields(thing.table, k) for k in thing.fields])
+            item = NONE if thing.item is UNBOUND else thing.item  # no list has an item, so nothing tells their kind
+            schema, column = self._column(item, parts, self.size(thing.table))
+            first, length = next(leaves)
+            return ListSchema(schema), ListColumn(first, length, column)
         if isinstance(thing, Leaf):
             rows = next(leaves)
             if isinstance(rows, RaggedRows):
@@ -130,17 +151,17 @@ class Results:
             )
             return NumberSchema(kind), NumberColumn(rows)
         if isinstance(thing, Const) and thing.value is None:
-            return NoneSchema(), NoneColumn(self.batch)
+            return NoneSchema(), NoneColumn(count)
         if isinstance(thing, Const) and isinstance(thing.value, str):
-            return StringSchema(), StringColumn(np.full(self.batch, intern(thing.value)))
+            return StringSchema(), StringColumn(np.full(count, intern(thing.value)))
         if isinstance(thing, Const):
-            thing, leaves = Leaf(Value(constant_type(thing.value))), iter([np.full(self.batch, thing.value)])
-            return self._column(thing, leaves)
+            thing, leaves = Leaf(Value(constant_type(thing.value))), iter([np.full(count, thing.value)])
+            return self._column(thing, leaves, count)
         if isinstance(thing, Struct) and thing.kind != "list":
-            parts = [self._column(i, leaves) for i in thing.items]
+            kinds = [self._column(i, leaves, count) for i in thing.items]
             names = tuple(map(str, thing.names)) if thing.kind == "tuple" else thing.names
-            schema = RecordSchema(thing.kind, thing.cls, names, tuple(s for s, _ in parts))
-            return schema, RecordColumn(tuple(c for _, c in parts), len_of(parts))
+            record = RecordSchema(thing.kind, thing.cls, names, tuple(s for s, _ in kinds))
+            return record, RecordColumn(tuple(c for _, c in kinds), count)
         raise UnsupportedType(f"a function that returns a list of {describe(thing)} cannot run in lanes")
 
 
@@ -149,12 +170,6 @@ def _has_array(thing: Abstract) -> bool:
     if isinstance(thing, Struct):
         return any(map(_has_array, thing.items))
     return not (isinstance(thing, Const) and thing.value is None)
-
-
-def len_of(parts: list[tuple[Schema, Column]]) -> int:
-    from batching.columns import rows_of
-
-    return rows_of(parts[0][1]) if parts else 0
 
 
 def dense_or_ragged(rows: RaggedRows, batch: int) -> Any:
@@ -171,11 +186,7 @@ def one(stacked: Any) -> Any:
         return stacked[0]
     if stacked is None:
         return None
-    if isinstance(stacked, tuple) and hasattr(stacked, "_fields"):
-        return type(stacked)(*map(one, stacked))
-    if isinstance(stacked, (tuple, list)):
-        return type(stacked)(map(one, stacked))
-    if isinstance(stacked, dict):
-        return {k: one(v) for k, v in stacked.items()}
-    names = [f.name for f in dataclasses.fields(stacked)]
-    return container("dataclass", type(stacked), tuple(names), [one(getattr(stacked, n)) for n in names])
+    found = parts_of(stacked)
+    assert found is not None, "a result is a container around arrays"
+    kind, names, items = found
+    return container(kind, type(stacked), names, list(map(one, items)))

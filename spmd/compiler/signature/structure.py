@@ -40,7 +40,7 @@ class Shapes:
 
         `unique`: each table row belongs to one example (mapped arguments).
         """
-        self._prefix, self._schema, self._unique, self._count = name, schema, unique, 0
+        self._prefix, self._unique, self._count = name, unique, 0
         for number, table in enumerate(schema.tables):
             self._nodes(number, table)
         return self.abstract(schema.root)
