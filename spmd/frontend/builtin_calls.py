@@ -6,6 +6,7 @@ give the thing itself and the difference could be seen.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +15,27 @@ import gast
 from spmd.errors import TypeMismatch, UnsupportedFunction, UnsupportedSyntax
 from spmd.frontend.attributes import dimension
 from spmd.frontend.comprehensions import comprehension, mapped
-from spmd.frontend.iterables import iterable, make_enumerate, make_range, make_reversed, make_zip
+from spmd.frontend.iterables import fixed, iterable, make_enumerate, make_range, make_reversed, make_zip
 from spmd.frontend.library import call_numpy
 from spmd.frontend.lowering import Lowering
-from spmd.frontend.operations import both, negated, truth
+from spmd.frontend.operations import binary, both, negated, refuse_own, truth
 from spmd.frontend.runs import as_column, demand_empty, extremum
-from spmd.frontend.values import UNBOUND, Abstract, Const, Iterable, Leaf, Run, Struct, describe, list_of, tuple_of
+from spmd.frontend.values import (
+    UNBOUND,
+    Abstract,
+    Const,
+    Iterable,
+    Leaf,
+    Run,
+    Struct,
+    describe,
+    is_number,
+    list_of,
+    tuple_of,
+)
 from spmd.ir.core import Op
 from spmd.ir.types import INT, Num
+from spmd.ops.arguments import bind, needed
 from spmd.ops.numpy_elementwise import as_bool
 from spmd.ops.table import NUMPY, PRIMITIVES, may_raise
 
@@ -34,6 +48,7 @@ def _len(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node:
 
 def _length(low: Lowering, thing: Abstract, node: Any) -> Abstract:
     if isinstance(thing, Struct) and thing.kind != "dataclass":
+        refuse_own(low, [thing.cls], ("__len__",), node)
         return Const(len(thing.items))
     if isinstance(thing, Const) and isinstance(thing.value, str):
         return Const(len(thing.value))
@@ -41,7 +56,7 @@ def _length(low: Lowering, thing: Abstract, node: Any) -> Abstract:
         return Leaf(low.b.insert("length", [thing.value], [INT]).result)
     if isinstance(thing, Leaf) and thing.type.rank:
         return dimension(low, thing, 0)
-    if isinstance(thing, Iterable):
+    if isinstance(thing, Iterable) and not thing.once:
         return thing.count
     raise low.error(TypeMismatch, f"{describe(thing)} has no len()", node)
 
@@ -146,6 +161,52 @@ def _range(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], nod
     return make_range(low, args, node)
 
 
+def _enumerate(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Iterable:
+    bound = low.attempt(lambda: bind("enumerate", "iterable start", args, kwargs), node)
+    (thing,) = low.attempt(lambda: needed("enumerate", bound, "iterable"), node)
+    start = low.settled(bound.get("start", Const(0)))
+    if not is_number(start) or low.value(start, node).type.kind not in "iub":  # type: ignore[union-attr]
+        raise low.error(TypeMismatch, f"enumerate starts from an integer, not {describe(start)}", node)
+    things = iterable(low, thing, node)
+    if things.items is None or isinstance(start, Const):
+        return make_enumerate(low, [things, start], node)
+    begin = Leaf(low.b.emit("cast", low.value(start), dtype="int64", python=True))
+    rows = [(binary(low, "+", operator.add, begin, Const(k), node), x) for k, x in enumerate(things.items)]
+    return fixed(tuple(map(tuple_of, rows)))
+
+
+def _zip(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Iterable:
+    """zip(): with `strict`, only of lengths that are known now to be equal, as Python raises after the last items."""
+    strict = low.attempt(lambda: bind("zip", "strict", (), kwargs), node).get("strict", Const(False))
+    things = [iterable(low, a, node) for a in args]
+    known = {t.count.value if isinstance(t.count, Const) else None for t in things}
+    if not isinstance(strict, Const) or strict.value and things[1:] and (None in known or len(known) > 1):
+        raise low.error(UnsupportedFunction, "zip(strict=...) cannot run in lanes here", node,
+                        "assert that the lengths are equal, and zip without 'strict'.")
+    return make_zip(low, list(things), node)
+
+
+def _reversed(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Iterable:
+    if len(args) != 1 or kwargs:
+        raise low.error(TypeMismatch, "reversed() takes exactly one argument", node)
+    thing = low.settled(args[0])
+    if isinstance(thing, Iterable) and thing.once:
+        raise low.error(TypeMismatch, f"{describe(thing)} cannot be reversed", node, "reverse the sequence itself.")
+    return make_reversed(low, [thing], node)
+
+
+def _dict(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
+    """dict(a=..., b=...) and dict(d, a=...): the dictionary's own keys come first, in their places."""
+    if len(args) > 1:
+        raise low.error(TypeMismatch, f"dict() takes at most one argument, {len(args)} were given", node)
+    given = low.settled(args[0]) if args else Struct("dict", dict, (), ())
+    if not isinstance(given, Struct) or given.kind != "dict" or given.cls is not dict:
+        raise low.error(UnsupportedFunction, f"dict() of {describe(given)} cannot run in lanes", node,
+                        "name the keys: dict(a=..., b=...), or pass a dictionary.")
+    merged = {**dict(zip(given.names, given.items)), **kwargs}
+    return Struct("dict", dict, tuple(merged), tuple(merged.values()))
+
+
 def _once(things: Iterable) -> Iterable:
     return replace(things, once=True)
 
@@ -153,14 +214,14 @@ def _once(things: Iterable) -> Iterable:
 BUILTINS: dict[Any, Any] = {
     len: _len,
     range: _range,
-    enumerate: lambda low, args, kwargs, node: _once(make_enumerate(low, args, node, kwargs.get("start"))),
-    zip: lambda low, args, kwargs, node: _once(make_zip(low, args, node)),
-    reversed: lambda low, args, kwargs, node: _once(make_reversed(low, args, node)),
+    enumerate: lambda low, args, kwargs, node: _once(_enumerate(low, args, kwargs, node)),
+    zip: lambda low, args, kwargs, node: _once(_zip(low, args, kwargs, node)),
+    reversed: lambda low, args, kwargs, node: _once(_reversed(low, args, kwargs, node)),
     any: lambda low, args, kwargs, node: _any_all(low, args, kwargs, node, False),
     all: lambda low, args, kwargs, node: _any_all(low, args, kwargs, node, True),
     max: lambda low, args, kwargs, node: _extremum(low, args, kwargs, node, max),
     min: lambda low, args, kwargs, node: _extremum(low, args, kwargs, node, min),
     tuple: lambda low, args, kwargs, node: _sequence(low, args, kwargs, node, "tuple"),
     list: lambda low, args, kwargs, node: _sequence(low, args, kwargs, node, "list"),
-    dict: lambda low, args, kwargs, node: Struct("dict", dict, tuple(kwargs), tuple(kwargs.values())),
+    dict: _dict,
 }

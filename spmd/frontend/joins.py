@@ -155,14 +155,11 @@ class Converter:
         if isinstance(target, Node):
             if isinstance(thing, Const):
                 return [self.constant(-1, target.value.type)]
-            return [self._row(thing, target.value.type)]
+            assert isinstance(thing, Node)
+            return [thing.value]
         if isinstance(target, Struct) and isinstance(thing, Struct):
             return [v for x, t in zip(thing.items, target.items) for v in self.convert(x, t)]
         return list(thing.leaves())
-
-    def _row(self, thing: Abstract, type_: Type) -> Value:
-        assert isinstance(thing, Node)
-        return thing.value
 
     def _choice(self, thing: Abstract, target: Choice) -> list[Value]:
         if isinstance(thing, Choice):

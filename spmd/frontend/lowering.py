@@ -50,7 +50,7 @@ class Pending:
 
 @dataclass(eq=False)
 class LoopFrame:
-    """The innermost loop: where `break` and `continue` are noted. `names` are what the loop carries."""
+    """The innermost loop: where `break` and `continue` are noted."""
 
     breaks: list[Pending] = field(default_factory=list)
     continues: list[Pending] = field(default_factory=list)

@@ -30,14 +30,16 @@ def call_method(
         return call_python(low, method.function, [owner, *args], kwargs, node)
     if isinstance(owner, Leaf) and method.name in METHODS:
         rule = METHODS[method.name]
-        return call_numpy(low, method.name, lambda b, a, k: rule(b, a, k), [owner, *args], kwargs, node)
+        return call_numpy(low, method.name, rule, [owner, *args], kwargs, node)
     if isinstance(owner, Struct) and owner.kind == "dict":
-        found = _dict_method(owner, method.name, args)
+        found = _dict_method(low, owner, method.name, args, kwargs, node)
         if found is not None:
             return found
     if isinstance(owner, Struct) and owner.kind == "namedtuple" and method.name == "_replace":
+        _takes(low, method.name, 0, 0, args, {}, node)
         return _replaced(low, owner, kwargs, node)
     if isinstance(owner, Struct) and owner.kind == "namedtuple" and method.name == "_asdict":
+        _takes(low, method.name, 0, 0, args, kwargs, node)
         return Struct("dict", dict, owner.names, owner.items)
     if isinstance(owner, Node):
         return _dispatched(low, owner, method.name, args, kwargs, node)
@@ -53,14 +55,29 @@ def _replaced(low: Lowering, owner: Struct, changes: dict[str, Abstract], node: 
     return Struct(owner.kind, owner.cls, owner.names, items)
 
 
-def _dict_method(owner: Struct, name: str, args: list[Abstract]) -> Abstract | None:
-    if name == "items" and not args:
+def _takes(
+    low: Lowering, name: str, least: int, most: int, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
+) -> None:
+    """Refuses what a method does not take."""
+    if kwargs:
+        raise low.error(TypeMismatch, f"{name}() takes no keyword arguments", node)
+    if not least <= len(args) <= most:
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise low.error(TypeMismatch, f"{name}() takes {wanted} arguments, {len(args)} were given", node)
+
+
+def _dict_method(
+    low: Lowering, owner: Struct, name: str, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
+) -> Abstract | None:
+    if name in ("items", "keys", "values", "get"):
+        _takes(low, name, int(name == "get"), 2 * int(name == "get"), args, kwargs, node)
+    if name == "items":
         return tuple_of(tuple(tuple_of((Const(n), x)) for n, x in zip(owner.names, owner.items)))
-    if name == "keys" and not args:
+    if name == "keys":
         return tuple_of(tuple(Const(n) for n in owner.names))
-    if name == "values" and not args:
+    if name == "values":
         return tuple_of(owner.items)
-    if name == "get" and args and isinstance(args[0], Const):
+    if name == "get" and isinstance(args[0], Const):
         found = owner.field(args[0].value)
         return found if found is not None else args[1] if len(args) > 1 else Const(None)
     return None

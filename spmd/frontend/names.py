@@ -8,6 +8,7 @@ every guard holds. How a captured value is packed is not known here: `capture` i
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator
@@ -68,12 +69,38 @@ class Guard:
         return now is self.value and _state(now) == self.state
 
 
-def _state(value: Any) -> Any:
-    """What can change in a function that stays the same object: its code and its defaults."""
+@dataclass(frozen=True)
+class Held:
+    """A value that is baked in with a function: numbers by what they are, anything else by which object it is."""
+
+    value: Any
+    state: Any
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Held):
+            return False
+        if isinstance(self.value, BAKED):
+            return type(other.value) is type(self.value) and repr(other.value) == repr(self.value)
+        return other.value is self.value and other.state == self.state
+
+
+def _state(value: Any, within: tuple[Any, ...] = ()) -> Any:
+    """What can change in a function that stays the same object: its code, its defaults and what is bound to it."""
+    if isinstance(value, (staticmethod, classmethod)):
+        return _state(value.__func__, within)
+    if any(value is outer for outer in within):
+        return None
+    inner = (*within, value)
+    if isinstance(value, functools.partial):
+        return _held({"": value.func, **dict(enumerate(value.args)), **value.keywords}, inner)
     if not isinstance(value, types.FunctionType):
         return None
-    defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items())
-    return value.__code__, tuple(map(repr, defaults))
+    defaults = _held({**dict(enumerate(value.__defaults__ or ())), **(value.__kwdefaults__ or {})}, inner)
+    return value.__code__, defaults
+
+
+def _held(values: dict[Any, Any], within: tuple[Any, ...]) -> tuple[tuple[Any, Held], ...]:
+    return tuple((name, Held(value, _state(value, within))) for name, value in values.items())
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ over its kinds, and what a test shows of rows and tags is told with its truth va
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from spmd.frontend.values import (
     Abstract,
     Choice,
     Const,
+    Iterable,
     Leaf,
     Node,
     Run,
@@ -61,6 +63,35 @@ def guard(low: Lowering, cond: Value, error: tuple[Any, tuple[Any, ...]]) -> Non
     """The example raises unless `cond`."""
     low.b.insert("guard", [cond], (), {"error": error})
 
+
+# ---------------------------------------------------------------------------------------------- special methods
+BUILTIN = (object, tuple, list, dict)
+EQUALITY = ("__eq__", "__ne__")
+
+
+def classes_of(low: Lowering, thing: Abstract) -> list[type]:
+    """The classes whose special methods Python would ask for this record or object."""
+    if isinstance(thing, Node):
+        return [cls for cls, _ in low.sp.layouts[thing.table].classes]
+    return [thing.cls] if isinstance(thing, Struct) else []
+
+
+def refuse_own(low: Lowering, classes: list[type], names: tuple[str, ...], node: Any) -> None:
+    """Refuses what Python would answer by a method of the user's class: only the builtin answers are computed here."""
+    for cls in classes:
+        for name in names:
+            if _defines(cls, name):
+                raise low.error(UnsupportedType, f"class '{cls.__name__}' defines its own {name}, which cannot run in "
+                                "lanes here", node, "give the method a plain name, and call that.")
+
+
+def _defines(cls: type, name: str) -> bool:
+    """Whether a class has a special method that neither a builtin class nor @dataclass made."""
+    found = inspect.getattr_static(cls, name, None)
+    if found is None or any(found is inspect.getattr_static(base, name, None) for base in BUILTIN):
+        return False
+    code = getattr(found, "__code__", None)
+    return name not in EQUALITY or code is None or code.co_filename != "<string>"  # where dataclasses make theirs
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
@@ -110,6 +141,7 @@ def _equality(low: Lowering, x: Abstract, y: Abstract, node: Any) -> Abstract | 
     if isinstance(x, (Leaf, Const)) and isinstance(y, (Leaf, Const)) and NONE.value not in _consts(x, y):
         texts = [_is_text(x), _is_text(y)]
         if texts[0] != texts[1]:
+            _demand_scalar(low, x, y, node)
             return Const(False)
         if all(texts):
             return Leaf(low.b.emit("eq", low.value(x), low.value(y)))
@@ -119,14 +151,48 @@ def _equality(low: Lowering, x: Abstract, y: Abstract, node: Any) -> Abstract | 
             return Const(False)
         result: Abstract = Const(True)
         for a, b in zip(x.items, y.items):
-            result = both(low, result, binary(low, "==", operator.eq, a, b, node))
+            result = both(low, result, _same_item(low, a, b, node))
+            if isinstance(result, Const) and not result.value:
+                break
         return result
     if isinstance(x, Static) and isinstance(y, Static):
         return Const(x.value == y.value)
     for one, other in ((x, y), (y, x)):
         if isinstance(one, Const) and one.value is None:
+            _demand_scalar(low, x, y, node)
+            refuse_own(low, classes_of(low, other), EQUALITY, node)
             return identity(low, other, one).value
     raise low.error(UnsupportedType, f"{describe(x)} and {describe(y)} cannot be compared in lanes", node)
+
+
+def _demand_scalar(low: Lowering, x: Abstract, y: Abstract, node: Any) -> None:
+    """Refuses what NumPy would compare item by item, although no item can be equal."""
+    if any(isinstance(t, Leaf) and t.type.rank for t in (x, y)):
+        raise low.error(UnsupportedType, f"{describe(x)} and {describe(y)} cannot be compared in lanes", node,
+                        "an array can be compared with a number; 'is' is for None.")
+
+
+def _same_item(low: Lowering, x: Abstract, y: Abstract, node: Any) -> Abstract:
+    """Whether containers take two items for the same: one and the same object (a NaN too), or of a true `==`."""
+    x, y = low.settled(x), low.settled(y)
+    if isinstance(x, Leaf) and isinstance(y, Leaf) and x.value is y.value and x.type.rank:
+        raise low.error(UnsupportedType, "arrays in a container cannot be compared in lanes", node,
+                        "compare them with np.all(a == b).")
+    if _identical(x, y):
+        return Const(True)
+    return truth(low, binary(low, "==", operator.eq, x, y, node), node).value
+
+
+def _identical(x: Abstract, y: Abstract) -> bool:
+    """Whether two things are surely one Python object; arrays are not, as views of one array have its value here."""
+    if isinstance(x, Const) and isinstance(y, Const):
+        return x.value is y.value
+    if isinstance(x, Struct) or isinstance(y, Struct):
+        return x is y
+    if not isinstance(x, (Leaf, Node, Run, Choice)) or type(x) is not type(y) or x.key() != y.key():
+        return False
+    pairs = list(zip(x.leaves(), y.leaves()))
+    return all(a is b and not getattr(a.type, "rank", 0) for a, b in pairs)
 
 
 def _consts(*things: Abstract) -> list[Any]:
@@ -175,17 +241,21 @@ def truth(low: Lowering, thing: Abstract, node: Any) -> Condition:
             return Condition(Leaf(low.b.emit("ne", thing.value, empty)))
         return Condition(Leaf(low.attempt(lambda: operators.truth(low.b, thing.value), node)))
     if isinstance(thing, Struct):
+        refuse_own(low, [thing.cls], ("__bool__", "__len__"), node)
         return Condition(Const(len(thing.items) > 0 or thing.kind == "dataclass"))
     if isinstance(thing, Run):
         length = low.b.insert("length", [thing.value], [INT]).result
         return Condition(Leaf(low.b.emit("gt", length, low.b.const(0))))
     if isinstance(thing, Node):
-        classes = [cls for cls, _ in low.sp.layouts[thing.table].classes]
+        classes = classes_of(low, thing)
+        refuse_own(low, classes, ("__bool__", "__len__"), node)
         if any(hasattr(cls, "__bool__") or hasattr(cls, "__len__") for cls in classes):
             raise low.error(UnsupportedType, "truth of an object with __bool__ or __len__ cannot run in lanes", node)
         return identity(low, thing, NONE).negated(low)
     if isinstance(thing, Choice):
         return Condition(low.spread(thing, lambda one: Leaf(low.value(truth(low, one, node).value))))
+    if isinstance(thing, Iterable) and not thing.once:
+        return truth(low, thing.count, node)
     return Condition(Const(True))
 
 
@@ -198,7 +268,7 @@ def contains(low: Lowering, x: Abstract, container: Abstract, node: Any) -> Abst
     elif isinstance(container, Struct) and container.kind in ("tuple", "list"):
         result: Abstract = Const(False)
         for item in container.items:
-            same = binary(low, "==", operator.eq, x, item, node)
+            same = _same_item(low, x, item, node)
             result = negated(low, both(low, negated(low, result), negated(low, same)))
         return result
     raise low.error(UnsupportedType, f"'in' {describe(container)} cannot run in lanes", node)

@@ -20,8 +20,10 @@ from spmd.ir.build import constant_type
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num
 from spmd.ops import operators
+from spmd.ops.arguments import bind
 from spmd.ops.numpy_elementwise import select
 
+MASK = 2**32 - 1
 Rule = Callable[[Lowering, list[Abstract], dict[str, Abstract], Any], Abstract]
 
 
@@ -67,10 +69,20 @@ def _demand_some(low: Lowering, run: Run, text: str) -> None:
     guard(low, low.b.emit("gt", length, low.b.const(0)), (ValueError, (text,)))
 
 
+def _axis(
+    low: Lowering, title: str, names: str, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
+) -> Abstract:
+    """The axis among NumPy's arguments; what is given beside it is refused by name, as None it says nothing."""
+    given = {k: None if isinstance(a, Const) and a.value is None and "-" + k in names.split() else a
+             for k, a in kwargs.items()}
+    found: Abstract = low.attempt(lambda: bind(title, names, args, given), node).get("axis", Const(0))
+    return found
+
+
 def _stack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
     run = args[0]
     assert isinstance(run, Run)
-    axis = args[1] if len(args) > 1 else kwargs.get("axis", Const(0))
+    axis = _axis(low, "np.stack", "arrays axis -out -dtype -casting", args, kwargs, node)
     column = _some_rows(low, run, node, "need at least one array to stack")
     type_ = column.type
     assert isinstance(type_, Num)
@@ -105,6 +117,7 @@ def _array(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], nod
 
 
 def _vstack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
+    _axis(low, "np.vstack", "tup -dtype -casting", args, kwargs, node)
     run = args[0]
     if isinstance(run, Run) and isinstance(run.item, Leaf) and run.item.type.rank == 1:
         return _stack(low, args[:1], {}, node)
@@ -112,6 +125,7 @@ def _vstack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], no
 
 
 def _hstack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
+    _axis(low, "np.hstack", "tup -dtype -casting", args, kwargs, node)
     run = args[0]
     if isinstance(run, Run) and isinstance(run.item, Leaf) and run.item.type.rank == 0:
         return Leaf(_some_rows(low, run, node, "need at least one array to concatenate"))
@@ -122,7 +136,7 @@ def _hstack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], no
 def _concatenate(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
     run = args[0]
     assert isinstance(run, Run)
-    given = args[1] if len(args) > 1 else kwargs.get("axis", Const(0))
+    given = _axis(low, "np.concatenate", "arrays axis -out -dtype -casting", args, kwargs, node)
     column = _some_rows(low, run, node, "need at least one array to concatenate")
     type_ = column.type
     assert isinstance(type_, Num)
@@ -145,19 +159,43 @@ def _sum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node:
     """The builtin sum: along the list, starting from 0 or the start that is given."""
     run = args[0]
     assert isinstance(run, Run)
-    start = args[1] if len(args) > 1 else kwargs.get("start", Const(0))
+    start = low.attempt(lambda: bind("sum", "iterable start", args, kwargs), node).get("start", Const(0))
     if run.item is UNBOUND:
         demand_empty(low, run)
         return start
-    column = as_column(low, run, node)
-    if column.type.kind == "b":  # type: ignore[union-attr]
-        column = low.b.emit("cast", column, dtype="int64", python=False)
-    total = low.attempt(lambda: low.b.emit("sum", column, axes=(0,), keepdims=False), node)
     item = _python_kind(run)
-    if item is not None:
-        dtype = "int64" if item.dtype == "bool" else item.dtype
-        total = low.b.emit("cast", total, dtype=dtype, python=True)
-    return Leaf(low.attempt(lambda: operators.binary(low.b, "+", low.value(start), total), node))
+    whole = not isinstance(start, Const) or not isinstance(start.value, (float, complex))
+    if item is not None and item.kind == "i" and whole and not (isinstance(start, Leaf) and start.type.kind in "fc"):
+        total = _sum_of_ints(low, run, node)
+    else:
+        total = _sum_of_rows(low, run, item, node)
+    return Leaf(low.attempt(lambda: operators.binary(low.b, "+", low.value(start, node), total), node))
+
+
+def _sum_of_rows(low: Lowering, run: Run, item: Num | None, node: Any) -> Value:
+    """The sum of numbers that cannot overflow as Python's ints do; ints that are added to a float are floats."""
+    column = as_column(low, run, node)
+    dtype = "int64" if column.type.kind == "b" else column.type.dtype  # type: ignore[union-attr]
+    if item is not None and item.kind == "i":
+        dtype = "float64"
+    if dtype != column.type.dtype:  # type: ignore[union-attr]
+        column = low.b.emit("cast", column, dtype=dtype, python=False)
+    total = low.attempt(lambda: low.b.emit("sum", column, axes=(0,), keepdims=False), node)
+    return total if item is None else low.b.emit("cast", total, dtype=dtype, python=True)
+
+
+def _sum_of_ints(low: Lowering, run: Run, node: Any) -> Value:
+    """The sum of Python ints, OverflowError where it does not fit: the upper and the lower halves of the numbers are
+    added apart, which cannot overflow, and put together by Python's arithmetic."""
+    b = low.b
+    if isinstance(run.item, Const):
+        return operators.binary(b, "*", b.insert("length", [run.value], [INT]).result, b.const(int(run.item.value)))
+    column = as_column(low, run, node)
+    halves = [operators.binary(b, ">>", column, np.int64(32)), operators.binary(b, "&", column, np.int64(MASK))]
+    sums = [b.emit("sum", half, axes=(0,), keepdims=False) for half in halves]
+    upper, lower = (b.emit("cast", s, dtype="int64", python=True) for s in sums)
+    upper = operators.binary(b, "+", upper, operators.binary(b, ">>", lower, 32))
+    return operators.binary(b, "+", operators.binary(b, "*", upper, 2**32), operators.binary(b, "&", lower, MASK))
 
 
 def extremum(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:

@@ -15,7 +15,7 @@ import gast
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedType
 from spmd.frontend.attributes import node_tag, present
 from spmd.frontend.lowering import Dead, Lowering
-from spmd.frontend.operations import binary, end_in_error, guard, tag_test
+from spmd.frontend.operations import binary, end_in_error, guard, refuse_own, tag_test
 from spmd.frontend.scope import Facts
 from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node, Run, Struct, describe, list_of, tuple_of
 from spmd.ir.core import Value
@@ -74,6 +74,7 @@ def _is_none(thing: Abstract) -> bool:
 
 
 def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, node: Any) -> Abstract:
+    refuse_own(low, [thing.cls], ("__getitem__",), node)
     part = index[0]
     if thing.kind == "dict":
         if isinstance(part, Leaf) and not several and not part.type.rank:
@@ -157,6 +158,7 @@ def spread_node(low: Lowering, thing: Node, run: Callable[[Abstract], Abstract],
     cls, names = layout.classes[first]
     if not issubclass(cls, (tuple, dict)):
         raise low.error(TypeMismatch, f"objects of class {cls.__name__} cannot be indexed or unpacked", node)
+    refuse_own(low, [cls], ("__getitem__", "__iter__"), node)
 
     def whole() -> Abstract:
         items = []

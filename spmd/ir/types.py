@@ -99,7 +99,6 @@ INT = Num("int64", python=True)
 FLOAT = Num("float64", python=True)
 BOOL = Num("bool", python=True)
 TEXT = Num("int64", text=True)
-NPBOOL = Num("bool")
 
 
 def fits(given: Type, wanted: Type) -> bool:

@@ -21,13 +21,14 @@ from spmd.ops.arguments import (
     needed,
     operand,
     sizes_of_shape,
+    static_bool,
     static_int,
     static_shape,
 )
 from spmd.ops.calculus import dims_of, num
-from spmd.ops.numpy_elementwise import Rule, converted
+from spmd.ops.numpy_elementwise import Rule, converted, rounding
 from spmd.ops.primitive import Refusal
-from spmd.ops.promotion import cast, constant_of, strengthen
+from spmd.ops.promotion import as_value, cast, constant_of, definition, strengthen
 
 
 def filled(b: Builder, value: Value, sizes: Sequence[Size]) -> Value:
@@ -56,11 +57,17 @@ def constant_array(number: int) -> Rule:
 def _full(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     bound = bind("np.full", "shape fill_value dtype -order", args, kwargs)
     shape, value = needed("np.full", bound, "shape", "fill_value")
-    number = array(b, value)
+    number = operand(b, value)
     if num(number).shape:
         raise Refusal("np.full takes a scalar value here")
-    number = converted(b, number, dtype_of(bound.get("dtype"), num(number).dtype))
+    number = _filling(b, number, dtype_of(bound.get("dtype"), num(number).dtype))
     return filled(b, number, sizes_of_shape(b, "np.full", shape))
+
+
+def _filling(b: Builder, value: Value, dtype: str) -> Value:
+    """What np.full writes: a Python int must fit, any other number is cast."""
+    weak = num(value).python and num(value).kind == "i"
+    return converted(b, value if weak else strengthen(b, value), dtype)
 
 
 def like(number: int | None) -> Rule:
@@ -75,7 +82,7 @@ def like(number: int | None) -> Rule:
         if number is not None:
             return _as_large(b, b.const(np.dtype(dtype).type(number)), x)
         (value,) = needed(title, bound, "fill_value")
-        return _as_large(b, converted(b, operand(b, value), dtype), x)
+        return _as_large(b, _filling(b, operand(b, value), dtype), x)
 
     return rule
 
@@ -114,10 +121,35 @@ def _array(title: str) -> Rule:
     def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
         names = {"np.array": "object dtype copy -order", "np.asarray": "a dtype copy -order"}
         bound = bind(title, names.get(title, "a -order"), args, kwargs)
-        x = array(b, *needed(title, bound, "object" if title == "np.array" else "a"))
-        return converted(b, x, dtype_of(bound.get("dtype"), num(x).dtype))
+        (x,) = needed(title, bound, "object" if title == "np.array" else "a")
+        if bound.get("dtype") is None:
+            return array(b, x)
+        return _in_dtype(b, x, dtype_of(bound["dtype"]))
 
     return rule
+
+
+def _in_dtype(b: Builder, x: Any, dtype: str) -> Value:
+    """An array of a stated dtype: each number is converted by itself, so that a Python int must fit."""
+    if not isinstance(x, (tuple, list)):
+        return converted(b, as_value(b, x), dtype)
+    if not x:
+        return b.const(np.zeros(0, dtype))
+    return b.emit("stack", *[_item_in_dtype(b, item, dtype) for item in x], axis=0)
+
+
+def _item_in_dtype(b: Builder, item: Any, dtype: str) -> Value:
+    """An item of a list. For a signed integer dtype NumPy takes int() of its float scalars too."""
+    if isinstance(item, (tuple, list)):
+        return _in_dtype(b, item, dtype)
+    value = as_value(b, item)
+    kind, op = np.dtype(dtype).kind, definition(b, value)
+    if kind in "iu" and op is not None and op.name in ("column", "fill_to") and num(value).dtype != dtype:
+        raise Refusal("a list of lists of varying length cannot become an array of another integer type",
+                      "convert it afterwards, with astype.")
+    if kind == "i" and num(value).kind == "f" and not num(value).shape:
+        value = cast(b, value, "float64", True)
+    return converted(b, value, dtype)
 
 
 def _empty(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
@@ -126,19 +158,25 @@ def _empty(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
 
 def _linspace(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     bound = bind("np.linspace", "start stop num endpoint -retstep dtype -axis", args, kwargs)
-    start, stop = (cast(b, array(b, x), "float64") for x in needed("np.linspace", bound, "start", "stop"))
+    ends = [array(b, x) for x in needed("np.linspace", bound, "start", "stop")]
+    own = str(np.result_type(*[num(v).dtype if num(v).kind == "f" else "float64" for v in ends]))
+    start, stop = (cast(b, v, own) for v in ends)
     count = static_int(b, "np.linspace", "the number of points", bound.get("num", 50))
-    gaps = count - 1 if bound.get("endpoint", True) else count
+    endpoint = static_bool(b, "np.linspace", "the endpoint", bound.get("endpoint", True))
+    gaps = count - 1 if endpoint else count
     if num(start).shape or num(stop).shape or gaps < 1:
         raise Refusal("np.linspace takes two numbers and more than one point here")
-    steps = b.const(np.arange(count, dtype=np.float64))
-    step = b.emit("div", b.emit("sub", stop, start), b.const(np.float64(gaps)))
+    steps = b.const(np.arange(count, dtype=own))
+    step = b.emit("div", b.emit("sub", stop, start), b.const(np.dtype(own).type(gaps)))
     spread = [b.emit("broadcast", v, shape=(count,)) for v in (start, step, stop)]
     points = b.emit("add", spread[0], b.emit("mul", steps, spread[1]))
     if gaps < count:
         last = b.const(np.arange(count) == count - 1)
         points = b.emit("where", last, spread[2], points)
-    return converted(b, points, dtype_of(bound.get("dtype")))
+    dtype = dtype_of(bound.get("dtype"), own)
+    if np.dtype(dtype).kind in "iu":
+        points = rounding("floor", np.floor)(b, [points], {})
+    return converted(b, points, dtype)
 
 
 def constant_only(function: Any) -> Rule:

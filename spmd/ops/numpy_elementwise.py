@@ -45,6 +45,8 @@ def relation(symbol: str) -> Rule:
 
     def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
         x, y = _operands(b, title, 2, args, kwargs)
+        if num(x).python and num(y).python and not (num(x).text or num(y).text):
+            x, y = strengthen(b, x), strengthen(b, y)
         return strengthen(b, compare(b, symbol, x, y))
 
     return rule
@@ -194,20 +196,24 @@ def conversion(kind: type[np.generic]) -> Rule:
 
 def converted(b: Builder, x: Value, dtype: str) -> Value:
     """The value in another dtype, as a NumPy kind."""
-    return as_bool(b, x) if dtype == "bool" else cast(b, x, dtype_of(dtype))
+    if dtype == "bool":
+        return as_bool(b, x)
+    if num(x).python and num(x).kind == "i" and np.dtype(dtype).kind == "f":
+        x = cast(b, x, "float64")  # NumPy reads a Python int as a double first
+    return cast(b, x, dtype_of(dtype))
 
 
-BINARY: dict[str, tuple[np.ufunc, ...]] = {
-    "add": (np.add,), "sub": (np.subtract,), "mul": (np.multiply,), "div": (np.divide,),
-    "floordiv": (np.floor_divide,), "mod": (np.mod,), "maximum": (np.maximum,), "minimum": (np.minimum,),
-    "arctan2": (np.arctan2,), "hypot": (np.hypot,), "bitand": (np.bitwise_and,), "bitor": (np.bitwise_or,),
-    "bitxor": (np.bitwise_xor,), "lshift": (np.left_shift,), "rshift": (np.right_shift,),
+BINARY: dict[str, np.ufunc] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+    "floordiv": np.floor_divide, "mod": np.mod, "maximum": np.maximum, "minimum": np.minimum,
+    "arctan2": np.arctan2, "hypot": np.hypot, "bitand": np.bitwise_and, "bitor": np.bitwise_or,
+    "bitxor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
 }
-UNARY: dict[str, tuple[np.ufunc, ...]] = {
-    "neg": (np.negative,), "sign": (np.sign,), "square": (np.square,), "reciprocal": (np.reciprocal,),
-    "invert": (np.invert,),
+UNARY: dict[str, np.ufunc] = {
+    "neg": np.negative, "sign": np.sign, "square": np.square, "reciprocal": np.reciprocal,
+    "invert": np.invert,
     **{
-        name: (getattr(np, name),)
+        name: getattr(np, name)
         for name in (
             "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh",
             "arcsin", "arccos", "arctan",
@@ -220,7 +226,7 @@ SCALAR_TYPES = (
 )
 
 ELEMENTWISE_CALLS: dict[Any, Rule] = {
-    **{f: ufunc(name, f) for name, functions in (*BINARY.items(), *UNARY.items()) for f in functions},
+    **{f: ufunc(name, f) for name, f in (*BINARY.items(), *UNARY.items())},
     **{COMPARISONS[symbol][1]: relation(symbol) for symbol in COMPARISONS},
     np.logical_and: logical("logical_and", 2),
     np.logical_or: logical("logical_or", 2),

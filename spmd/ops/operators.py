@@ -180,6 +180,8 @@ def compare(b: Builder, op: str, x: Value, y: Value) -> Value:
     if tx.text or ty.text:
         return _compare_strings(b, op, x, y)
     if tx.python and ty.python:
+        if {tx.dtype, ty.dtype} == {"int64", "float64"} and not _small(b, x, y):
+            return _compare_exactly(b, name, x, y)
         wide = common_python((tx, ty), "bool")
         return b.emit(name, cast(b, x, wide, True), cast(b, y, wide, True))
     for one, other in ((x, y), (y, x)):
@@ -193,6 +195,27 @@ def compare(b: Builder, op: str, x: Value, y: Value) -> Value:
     if dtypes[0] != dtypes[1]:
         raise Refusal(f"comparing {dtypes[0]} with {dtypes[1]} is not supported", "convert one side first.")
     return b.emit(name, *broadcast_together(b, [cast(b, x, dtypes[0]), cast(b, y, dtypes[1])]))
+
+
+def _small(b: Builder, *operands: Value) -> bool:
+    """Whether one operand is a constant below 2**53: then an int and a float compare as floats do."""
+    known = [constant_of(b, v) for v in operands]
+    return any(isinstance(c, (int, float)) and not 2.0**53 <= abs(c) < np.inf for c in known)
+
+
+def _compare_exactly(b: Builder, name: str, x: Value, y: Value) -> Value:
+    """A Python int with a Python float, by value. Rounding the int to a float keeps the order, so that floats decide
+    unless they are equal; then the float is whole and fits in 64 bits, and is compared as an int."""
+    whole, other = (x, y) if num(x).kind == "i" else (y, x)
+    rounded, exact = cast(b, whole, "float64"), cast(b, whole, "int64")
+    number = cast(b, other, "float64")
+    beyond = b.emit("ge", number, b.const(np.float64(2.0**63)))
+    number = b.emit("where", beyond, b.const(np.float64(np.inf)), number)
+    tie = b.emit("eq", rounded, number)
+    digits = cast(b, b.emit("where", tie, number, b.const(np.float64(0.0))), "int64")
+    pairs = ((exact, digits), (rounded, number))
+    ints, floats = (b.emit(name, *(pair if whole is x else pair[::-1])) for pair in pairs)
+    return cast(b, b.emit("where", tie, ints, floats), "bool", True)
 
 
 def _compare_strings(b: Builder, op: str, x: Value, y: Value) -> Value:
