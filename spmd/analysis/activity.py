@@ -19,6 +19,8 @@ Field = tuple[str, int]
 Place = Column | Value | Field
 Wanted = Value | Field | int
 
+READS = ("load", "load_or", "column")  # of fields of tables
+
 
 @dataclass
 class Activity:
@@ -104,9 +106,10 @@ def _results(program: Program, name: str, seen: set[str]) -> Iterator[Column]:
 
 def _forward_ops(program: Program, ops: Sequence[Op], found: Activity, primitives: Primitives) -> None:
     for op in ops:
-        if op.name in ("load", "column"):
+        if op.name in READS:
             source = field_place(program, op.attrs["table"], op.attrs["field"])
-            if source in found.varied and carries_gradient(op.result.type):
+            varied = source in found.varied or (op.name == "load_or" and op.operands[1] in found.varied)
+            if varied and carries_gradient(op.result.type):
                 found.varied.add(op.result)
         elif differentiable(op, primitives) and any(v in found.varied for v in op.operands):
             found.varied.update(op.results)
@@ -126,8 +129,10 @@ def _backward_ops(program: Program, ops: Sequence[Op], found: Activity, primitiv
     for op in reversed(ops):
         if not any(v in found.useful for v in op.results):
             continue
-        if op.name in ("load", "column"):
+        if op.name in READS:
             found.useful.add(field_place(program, op.attrs["table"], op.attrs["field"]))
+            if op.name == "load_or" and carries_gradient(op.operands[1].type):
+                found.useful.add(op.operands[1])
         elif differentiable(op, primitives):
             found.useful.update(v for v in op.operands if carries_gradient(v.type))
 

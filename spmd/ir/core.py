@@ -8,6 +8,7 @@ Structural ops (all others are primitives of `spmd.ops`):
 
   const                attrs value                      -> one Num
   load      ref        attrs table, field               -> the field of that row
+  load_or   ref, value attrs table, field               -> the same where there is such a row, else the value (regions)
   item      seq, int   attrs table                      -> Ref: row `first + i`; raises IndexError
   length    seq                                         -> int
   column    seq        attrs table, field               -> Num[?, ...]: that field of all rows of the run
@@ -42,8 +43,8 @@ from spmd.source import Span
 TERMINATORS = frozenset({"yield", "continue", "break", "return", "raise", "unreachable"})
 STRUCTURAL = frozenset(
     {
-        "const", "load", "item", "length", "column", "isnull", "same", "assured", "nonnull", "seqslice", "if", "loop",
-        "call", "map", "guard",
+        "const", "load", "load_or", "item", "length", "column", "isnull", "same", "assured", "nonnull", "seqslice", "if",
+        "loop", "call", "map", "guard",
     }
 )
 

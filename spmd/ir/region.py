@@ -39,7 +39,11 @@ class Branch:
 
 @dataclass(eq=False)
 class Site:
-    """One call of a fork. A 'call' stores Ref('@f') in `child`, a 'map' stores Seq('@f') (see ir.core `map`)."""
+    """One call of a fork. A 'call' stores Ref('@f') in `child`, a 'map' stores Seq('@f') (see ir.core `map`).
+
+    guards: conditions and whether they must be true or false; rows for which one does not hold make no call, and their
+    child is -1, or an empty run.
+    """
 
     function: str
     args: list[Value]
@@ -48,6 +52,7 @@ class Site:
     count: Value | None = None
     order: tuple[int, ...] = ()
     span: Span | None = None
+    guards: tuple[tuple[Value, bool], ...] = ()
 
 
 @dataclass(eq=False)
@@ -140,7 +145,8 @@ class Add:
     """Where a cotangent goes, added.
 
     kind 'column': column at the entry's rows; 'input': a module input (summed over rows, or by lane);
-    'field': table row `ref` (primal value), field `index`; 'run': field of all rows of the run `ref` (op `column`).
+    'field': table row `ref` (primal value), field `index`; 'maybe': the same where there is such a row (op `load_or`);
+    'run': field of all rows of the run `ref` (op `column`).
     """
 
     kind: str

@@ -82,6 +82,8 @@ class RegionPrinter:
         else:
             pairs = ", ".join(f"{word} {arg}" for word, arg in zip(site.each, args, strict=True))
             how = f"map {self.uses([site.count])} x @{site.function}({pairs})"
+        guards = " and ".join(("" if truth else "not ") + self.uses([v]) for v, truth in site.guards)
+        how += f" if {guards}" if guards else ""
         return f"{column_text(site.child)} := {how} #{'.'.join(map(str, site.order))}"
 
     def function(self, function: FunctionRegions) -> None:

@@ -125,8 +125,7 @@ class _Checker:
             targets = [out.target]
         elif isinstance(out, Branch):
             targets = [out.then, out.other]
-            if out.cond not in scope or out.cond.type not in (Num("bool"), Num("bool", python=True)):
-                self.fail(f"it branches on {out.cond}")
+            self.condition(out.cond, scope)
         elif isinstance(out, Fork):
             targets = [out.target]
             for site in out.sites:
@@ -136,6 +135,10 @@ class _Checker:
         if not set(targets) <= set(function.regions):
             self.fail(f"it leads to {targets}")
 
+    def condition(self, value: Value, scope: set[Value]) -> None:
+        if value not in scope or value.type not in (Num("bool"), Num("bool", python=True)):
+            self.fail(f"it decides by {value}")
+
     def site(self, function: FunctionRegions, region: Region, site: Site, scope: set[Value]) -> None:
         signature = self.view.signature(site.function)
         if signature is None:
@@ -143,6 +146,8 @@ class _Checker:
         table = "@" + site.function
         if site.child not in function.columns or any(c is site.child for c, _ in region.stores):
             self.fail("a child's column is not the fork's")
+        for guard, _ in site.guards:
+            self.condition(guard, scope)
         if site.count is None:
             self.use(site.args, signature[0], scope)
             if site.child.type != Ref(table):
@@ -178,7 +183,7 @@ class _Checker:
             target: Type = add.column.type
         elif add.kind == "input" and add.input is not None:
             target = add.input.type
-        elif add.kind in ("field", "run") and add.ref is not None:
+        elif add.kind in ("field", "maybe", "run") and add.ref is not None:
             target = self.view.fields(add.table)[add.index]
             if add.ref not in scope:
                 self.fail(f"{add.ref} is not there")

@@ -72,6 +72,15 @@ def _load(op: Op, around: Signatures) -> str:
     return _gives(op, around.fields(ref.table)[op.attrs["field"]])
 
 
+def _load_or(op: Op, around: Signatures) -> str:
+    ref, value = _types(op.operands)
+    if not isinstance(ref, Ref) or ref.table != op.attrs["table"] or not isinstance(value, Num):
+        return f"it reads a row of {op.attrs['table']} and takes a number or array"
+    if value != around.fields(ref.table)[op.attrs["field"]]:
+        return f"the field is no {value}"
+    return _gives(op, value)
+
+
 def _item(op: Op, around: Signatures) -> str:
     seq, number = _types(op.operands)
     if not isinstance(seq, Seq) or seq.table != op.attrs["table"] or not _integer(number):
@@ -185,6 +194,7 @@ def parameter_of(word: str, argument: Type, around: Signatures) -> Type | None:
 CHECKS: dict[str, Callable[[Op, Signatures], str]] = {
     "const": _const,
     "load": _load,
+    "load_or": _load_or,
     "item": _item,
     "length": _length,
     "column": _column,

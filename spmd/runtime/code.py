@@ -22,6 +22,7 @@ class SiteSpec:
     child   column (position in the caller's frame) that gets the children: a link or a run.
     each    'each', 'field:n', 'same' or 'index' per parameter of a map; () for a call.
     sources for each 'field:n' of a map where the field is read: (True, input table, field) or (False, function, slot).
+    guarded rows decide whether they make the call; one that does not has no child (-1) or an empty run.
     shared  slot of the memo table for a call whose frames are shared by table row, else -1.
     """
 
@@ -36,12 +37,13 @@ class SiteSpec:
     map: bool = False
     shared: int = -1
     sources: tuple[tuple[bool, int, int] | None, ...] = ()
+    guarded: bool = False
 
 
 @dataclass(frozen=True)
 class ForkSpec:
-    """Independent calls that run together. `woven`: all are plain calls of one function, so the children of one
-    parent lie side by side."""
+    """Independent calls that run together. `woven`: all are plain calls of one function that every row makes, so the
+    children of one parent lie side by side."""
 
     number: int
     function: int

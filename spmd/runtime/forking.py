@@ -64,15 +64,18 @@ class Forking:
         args: tuple[Any, ...],
         faulted: tuple[Array, list[Order | None]] | None = None,
     ) -> list[Children]:
-        """Makes the children of all rows. `args`: per site (count or None, values of the callee's parameters)."""
+        """Makes the children of all rows. `args`: per site (count or None, values of the callee's parameters, which rows
+        make the call or None)."""
         fork = self.code.forks[number]
         if faulted is None and fork.woven:
             return self._weave(fork, table, rows, size, args)
         every = vector(rows)
         pending = np.zeros(size, np.int64)
         made: list[Children] = []
-        for site, (number_of, values) in zip(fork.sites, args):
-            some = None if faulted is None else _allowed(site, *faulted)
+        for site, (number_of, values, some) in zip(fork.sites, args):
+            if faulted is not None:
+                allowed = _allowed(site, *faulted)
+                some = allowed if some is None else some & allowed
             made.append(self._make(site, table, every, size, number_of, values, pending, some))
         if faulted is not None:
             pending[~faulted[0]] = NEVER
@@ -105,7 +108,7 @@ class Forking:
         if spec.waits:
             callee.waiter[first:stop], callee.done[first:stop] = -1, False
         made: list[Children] = []
-        for k, (site, (_, values)) in enumerate(zip(sites, args)):
+        for k, (site, (_, values, _)) in enumerate(zip(sites, args)):
             ids = slice(first + k, stop, width) if width > 1 else slice(first, stop)
             for column, value in zip(spec.params, values):
                 callee.write(spec.columns[column], ids, value)
@@ -153,10 +156,10 @@ class Forking:
         if site.map:
             table.write(child, rows, (first + starts, counts))
         else:
-            table.data[child.slot][rows] = first + starts
+            table.data[child.slot][rows] = first + starts if some is None else np.where(some, first + starts, -1)
         pending += counts
         self.push(self.code.entries[spec.number], ids, total)
-        return ids, counts if site.map else None
+        return ids, counts if site.map or site.guarded else None
 
     def _field(self, source: tuple[bool, int, int], at: Array) -> Any:
         """A field of the table rows that a map runs over."""
@@ -199,7 +202,7 @@ class Forking:
             callee.write(column, ids, refs[makers])
             memo[fresh] = np.arange(first, first + len(fresh))
             self.push(self.code.entries[site.callee], ids, len(makers))
-        children = np.zeros(len(rows), np.int64)
+        children = np.full(len(rows), -1, np.int64)
         children[real] = memo[refs[real]]
         children[none] = np.arange(first + len(fresh), first + len(makers))
         table.data[table.spec.columns[site.child].slot][rows] = children
@@ -260,6 +263,8 @@ class Forking:
     # -------------------------------------------------------------------------------------------- memory
     def _born(self, function: int, number: int) -> None:
         """Counts new frames against the budget. Raises MemoryBudgetError: recursion without end stops here."""
+        if not number:
+            return
         nbytes = number * self.code.frames[function].nbytes
         self._alive[function] += number
         self._levels[function] += LEVEL

@@ -13,17 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from spmd.analysis.activity import Activity, Wanted, activity, argument_place, field_place
+import numpy as np
+
+from spmd.analysis.activity import READS, Activity, Wanted, activity, argument_place, field_place
 from spmd.analysis.effects import Primitives, default_primitives
 from spmd.errors import InternalError
 from spmd.ir.build import Builder, TypeRule
 from spmd.ir.core import Block, Op, Value, element_table
 from spmd.ir.equal import op_key
 from spmd.ir.region import Add, AdjointRegion, Fork, Leave, Program, Region, Seed, Site
-from spmd.ir.types import Num, Type
+from spmd.ir.types import BOOL, Num, Type
 
 PROLOGUE = -1  # the id of the prologue's adjoint
 LOCAL = ("onto_index", "onto_take", "onto_slice")  # contributions to part of a value
+ADDED = {"load": "field", "load_or": "maybe", "column": "run"}  # how the cotangent of a read is added
 ROW_PRODUCTS = ("outer", "matmul")  # contributions to an input that sum over rows as one matrix product
 
 
@@ -156,7 +159,7 @@ class _Reverse:
             if not any(v in self.parts for v in op.results):
                 continue
             self.builder.span = op.span
-            if op.name in ("load", "column"):
+            if op.name in READS:
                 self.field(op)
                 continue
             derive = self.primitives[op.name].adjoint
@@ -174,11 +177,18 @@ class _Reverse:
     def field(self, op: Op) -> None:
         """A read of a table: its cotangent is added to that field of that row, or of all rows of the run."""
         table, index = op.attrs["table"], op.attrs["field"]
+        parts = self.total(op.result, LOCAL if op.name != "load_or" else ())
+        if op.name == "load_or" and self.found.active(op.operands[1]):
+            missing = self.builder.insert("isnull", op.operands[:1], [BOOL]).result
+            self.contribute(op.operands[1], self.emitted("where", missing, parts[0], self.zero(parts[0])))
         if not self.found.active(field_place(self.program, table, index)):
             return
-        kind = "field" if op.name == "load" else "run"
-        for part in self.total(op.result, LOCAL):
-            self.adds.append(Add(kind, part, table=table, index=index, ref=op.operands[0]))
+        for part in parts:
+            self.adds.append(Add(ADDED[op.name], part, table=table, index=index, ref=op.operands[0]))
+
+    def zero(self, like: Value) -> Value:
+        type_ = cotangent_type(like.type)
+        return self.builder.const(np.zeros([n for n in type_.shape if n is not None], type_.dtype)[()])
 
     def inputs(self, inputs: Iterable[Value], apart: Sequence[str]) -> None:
         for value in inputs:

@@ -42,7 +42,7 @@ class Split:
 
 @dataclass(eq=False)
 class CallSite:
-    """As `ir.region.Site`, with a variable for the child."""
+    """As `ir.region.Site`, with variables for the child and the guards."""
 
     function: str
     args: list[Value]
@@ -51,10 +51,12 @@ class CallSite:
     count: Value | None = None
     order: tuple[int, ...] = ()
     span: Span | None = None
+    guards: tuple[tuple[Value, bool], ...] = ()
 
     @property
     def uses(self) -> list[Value]:
-        return self.args if self.count is None else [self.count, *self.args]
+        counted = [] if self.count is None else [self.count]
+        return [*(v for v, _ in self.guards), *counted, *self.args]
 
 
 @dataclass(eq=False)

@@ -1,93 +1,155 @@
 """Sibling calls become one fork.
 
-The invariant: calls share a fork only if no argument of a later one depends on a result of an earlier one and nothing
-that can raise stands between them and depends on such a result; so every op and every call runs exactly for the rows
-for which it runs in program order, save that a row on which something earlier raised may also have run later siblings
-(the runtime drops their effects by position). Positions are given here, per node, in program order.
+The invariant: calls share a fork only if no argument or guard of a later one depends on a result of an earlier one and
+nothing that can raise stands between them and depends on such a result; so every op and every call runs exactly for the
+rows for which it runs in program order, save that a row on which something earlier raised may also have run later
+siblings (the runtime drops their effects by position). Positions are given here, per node, in program order.
 
     a = f(x); n = y - 1; b = f(n); c = a + b     ->     n = y - 1; fork { a = f(x), b = f(n) }; c = a + b
+
+Calls that a branch decides about are guarded (see `guards`) where that lets them share a fork; branches without calls
+that stand between two calls come behind the fork of both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from spmd.analysis.effects import Primitives, may_raise
 from spmd.ir.core import Op, Value
-from spmd.transform.flow import Calls, CallSite, Flow, Goto, Node, Step
-from spmd.transform.straighten import defined, straighten, used
+from spmd.transform.flow import Calls, CallSite, Flow, Goto, Node, Split, Step
+from spmd.transform.guards import Ahead, ahead
+from spmd.transform.results import select_results
+from spmd.transform.straighten import defined, shorten, straighten, used
+
+BETWEEN = 64  # nodes between two calls
+
+Before = Mapping[Node, Sequence[Node]]
 
 
 def merge_forks(flow: Flow, primitives: Primitives) -> None:
-    """Merges in place, until nothing merges, and numbers ops and sites within each node."""
-    while _merge_one(flow, primitives):
-        pass
-    straighten(flow)  # what was left behind a fork may be small enough to be copied now
+    """Merges in place, until nothing merges, and numbers ops and sites within each node.
+
+    Small joins are copied only when calls have met across them; what was left behind a fork may be copied then.
+    """
+    merger = _Merger(flow, primitives)
+    shorten(flow)
+    merger.merge()
+    select_results(flow, primitives)
+    straighten(flow)
+    merger.merge()
+    straighten(flow)
     for node in flow.nodes():
-        if not _merged(node):
-            number(node)
+        merger.number(node)
 
 
-def _merged(node: Node) -> bool:
-    return isinstance(node.exit, Calls) and len(node.exit.sites) > 1
+@dataclass(eq=False)
+class _Merger:
+    """`positions`: where ops and sites of merged nodes stand in program order; others stand as they are listed."""
 
+    flow: Flow
+    primitives: Primitives
+    positions: dict[Op | CallSite, int] = field(default_factory=dict)
 
-def number(node: Node) -> None:
-    """Positions 1, 2, ... in the order of the steps, then of the sites."""
-    position = 0
-    for op in node.ops:
-        position += 1
-        op.order = (position,)
-    if isinstance(node.exit, Calls):
-        for site in node.exit.sites:
-            position += 1
-            site.order = (position,)
+    def merge(self) -> None:
+        while self.merge_one():
+            pass
 
+    def number(self, node: Node) -> None:
+        """Positions 1, 2, ... in program order; ops that a merged node took over from its predecessor come first."""
+        placed: list[Op | CallSite] = list(node.ops)
+        if isinstance(node.exit, Calls):
+            placed += node.exit.sites
+            placed.sort(key=lambda each: self.positions.get(each, 0))
+        for position, each in enumerate(placed, 1):
+            each.order = (position,)
 
-def _merge_one(flow: Flow, primitives: Primitives) -> bool:
-    before = flow.predecessors()
-    for node in before:
+    def merge_one(self) -> bool:
+        before = self.flow.predecessors()
+        for node in before:
+            first = ahead(node, before, self.primitives)
+            if first is not None and self.merge_behind(node, first, before):
+                return True
+        return False
+
+    def merge_behind(self, node: Node, first: Ahead, before: Before) -> bool:
+        """Lets the calls that come next after those of the node join them, where that is legal."""
+        kept = node.steps, node.exit
         if not isinstance(node.exit, Calls):
-            continue
-        middle = node.exit.target
-        if middle is node or not isinstance(middle.exit, Calls) or len(before[middle]) != 1:
-            continue
-        if _merge(node, node.exit, middle, middle.exit, primitives, len(before[middle.exit.target])):
-            return True
-    return False
-
-
-def _merge(
-    node: Node, first: Calls, middle: Node, second: Calls, primitives: Primitives, leading: int
-) -> bool:
-    """Moves `middle` into `node` where that is legal; `leading` edges lead to the node behind it."""
-    independent, dependent = _divide(first.sites, middle.steps)
-    if any(isinstance(step, Op) and may_raise(step, primitives) for step in dependent):
+            node.steps, node.exit = first.steps, Calls(first.sites, first.rest)
+            before = self.flow.predecessors()
+        found = self.between(node, first.rest, before)
+        if found is not None:
+            nodes, last = found
+            second = ahead(last, before, self.primitives)
+            if second is not None and self.join(node, first, nodes, last, second):
+                return True
+        node.steps, node.exit = kept
         return False
-    late = {site.child for site in first.sites} | {v for step in dependent for v in defined(step)}
-    if any(v in late for site in second.sites for v in site.uses):
-        return False
-    if not _merged(node):
-        number(node)
-    number(middle)
-    last = max([0, *(op.order[0] for op in node.ops), *(site.order[0] for site in first.sites)])
-    for op in middle.ops:
-        op.order = (last + op.order[0],)
-    for site in second.sites:
-        site.order = (last + site.order[0],)
-    node.steps += independent
-    node.exit = Calls([*first.sites, *second.sites], second.target)
-    if dependent and leading == 1 and second.target is not node:
-        second.target.steps = dependent + second.target.steps
-    elif dependent:
-        node.exit.target = Node(dependent, Goto(second.target), middle.span, middle.order)
-    return True
+
+    def between(self, node: Node, start: Node, before: Before) -> tuple[list[Node], Node] | None:
+        """The nodes that all rows pass between the calls of `node` and the next ones, which the last node makes."""
+        inside = {node}
+        nodes: list[Node] = []
+        waiting = {start: None}
+        while len(nodes) < BETWEEN:
+            ready = [n for n in waiting if n is not node and all(p in inside for p in before[n])]
+            if not ready:
+                return None
+            if len(waiting) == 1 and ahead(ready[0], before, self.primitives) is not None:
+                return nodes, ready[0]
+            passed = next((n for n in ready if isinstance(n.exit, (Goto, Split))), None)
+            if passed is None or any(may_raise(op, self.primitives) for op in passed.ops):
+                return None
+            del waiting[passed]
+            inside.add(passed)
+            nodes.append(passed)
+            waiting.update(dict.fromkeys(passed.successors))
+            if any(n in inside for n in passed.successors):
+                return None
+        return None
+
+    def join(self, node: Node, first: Ahead, nodes: Sequence[Node], last: Node, second: Ahead) -> bool:
+        """Moves the calls of `last`, and what they need, into `node`; what needs results of the first ones stays."""
+        independent, dependent, late = _divide(first.sites, nodes, second.steps)
+        if any(isinstance(step, Op) and may_raise(step, self.primitives) for step in dependent):
+            return False
+        if any(v in late for site in second.sites for v in site.uses):
+            return False
+        self.place(first, second)
+        node.steps = first.steps + independent
+        node.exit = Calls([*first.sites, *second.sites], last if last is first.rest else first.rest)
+        last.steps, last.exit = dependent, Goto(second.rest)
+        return True
+
+    def place(self, first: Ahead, second: Ahead) -> None:
+        """Positions of what is merged: those of the first node, then those of the second."""
+        start = 0
+        for each in (first, second):
+            placed: list[Op | CallSite] = [step for step in each.steps if isinstance(step, Op)]
+            known = [site in self.positions for site in each.sites]
+            placed += each.sites
+            if not all(known):
+                own = {item: k for k, item in enumerate(placed, 1)}
+            else:
+                own = {item: self.positions.get(item, 0) for item in placed}
+            self.positions.update((item, start + k) for item, k in own.items())
+            start += max(own.values())
 
 
-def _divide(sites: Sequence[CallSite], steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
-    """Steps that can run before the calls, and those that read a result, or would disturb one that stays behind."""
+def _divide(
+    sites: Sequence[CallSite], nodes: Iterable[Node], steps: Sequence[Step]
+) -> tuple[list[Step], list[Step], set[Value]]:
+    """Steps that can run before the calls and the nodes behind them, those that read a result or would disturb what
+    stays behind, and all that is assigned behind the fork."""
     late = {site.child for site in sites}
     read = {v for site in sites for v in site.uses}  # arguments are read at the fork, after what is moved
+    for node in nodes:
+        read.update(node.exit_uses())
+        for step in node.steps:
+            late.update(defined(step))
+            read.update(used(step))
     independent: list[Step] = []
     dependent: list[Step] = []
     for step in steps:
@@ -98,5 +160,4 @@ def _divide(sites: Sequence[CallSite], steps: Sequence[Step]) -> tuple[list[Step
             read.update(used(step))
         else:
             independent.append(step)
-    return independent, dependent
-
+    return independent, dependent, late

@@ -63,6 +63,7 @@ def _exit(exit_: Exit, names: Map) -> Exit:
                 site,
                 args=[resolve(names, v) for v in site.args],
                 count=None if site.count is None else resolve(names, site.count),
+                guards=tuple((resolve(names, v), truth) for v, truth in site.guards),
             )
             for site in exit_.sites
         ]

@@ -32,7 +32,6 @@ from spmd.transform.columns import Placement, children, place, stored_homes
 from spmd.transform.flow import Calls, Fail, Flow, FlowBuilder, Give, Goto, Node, Split
 from spmd.transform.forks import merge_forks
 from spmd.transform.inline import inlinable
-from spmd.transform.straighten import straighten
 from spmd.transform.write import RegionWriter
 
 
@@ -47,7 +46,6 @@ def regions(module: Module, primitives: Primitives | None = None) -> Program:
         if name in flows:
             continue
         flow = FlowBuilder(module, inline.__contains__).build(module.functions[name])
-        straighten(flow)
         merge_forks(flow, primitives)
         flows[name] = flow
         for node in flow.nodes():
@@ -133,6 +131,7 @@ class _Cutter:
                     None if s.count is None else writer.read(s.count),
                     s.order,
                     s.span,
+                    tuple((writer.read(v), truth) for v, truth in s.guards),
                 )
                 for s in out.sites
             ]

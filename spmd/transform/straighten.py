@@ -22,6 +22,12 @@ def straighten(flow: Flow) -> None:
         pass
 
 
+def shorten(flow: Flow) -> None:
+    """The rewrites that copy nothing."""
+    while _join(flow) or _thread(flow):
+        pass
+
+
 def _join(flow: Flow) -> bool:
     """A node takes over its successor if it is the only one that leads there."""
     changed = False

@@ -101,5 +101,5 @@ def exit_values(region: Region) -> list[Value]:
         return list(out.values)
     values: list[Value] = []
     for site in getattr(out, "sites", []):
-        values += site.args if site.count is None else [site.count, *site.args]
+        values += [*(v for v, _ in site.guards), *([] if site.count is None else [site.count]), *site.args]
     return values

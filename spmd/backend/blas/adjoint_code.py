@@ -150,9 +150,9 @@ class AdjointWriter:
         site = exit_.sites[seed.site]
         callee = self.plan.function_number[site.function]
         child = f"kids[{seed.site}]"
-        if not site.each:
+        if not site.each and not site.guards:
             return f"back.read({callee}, {spec.slot}, {child}[0], {spec.single})"
-        if site.each[seed.index] == "each":
+        if site.each and site.each[seed.index] == "each":
             static = num(seed.value).shape[0]
             return f"back.children_stack({callee}, {spec.slot}, {child}, {spec.single}, {static})"
         return f"back.children_sum({callee}, {spec.slot}, {child}, {spec.single})"
@@ -180,6 +180,8 @@ class AdjointWriter:
             self._add_column(add, fused)
         elif add.kind == "field":
             self._add_field(add, fused)
+        elif add.kind == "maybe":
+            self._add_maybe(add)
         else:
             self._add_run(add)
 
@@ -239,6 +241,13 @@ class AdjointWriter:
             return
         how = "add" if self._own_children(add.ref) else "add_repeated"
         self.source.line(f"back.{how}({function}, {spec.slot}, {ref}, {self._dense_value(add.value)})")
+
+    def _add_maybe(self, add: Add) -> None:
+        assert add.ref is not None
+        function, spec = self.plan.result_spec(add.table, add.index)
+        repeated = not self._own_children(add.ref)
+        args = f"{self.ops.rows(add.ref)}, {self.ops.rows(add.value)}, {repeated}"
+        self.source.line(f"back.add_maybe({function}, {spec.slot}, {args})")
 
     def _add_run(self, add: Add) -> None:
         assert add.ref is not None

@@ -189,11 +189,12 @@ def _number_forks(plan_: Plan, shared: dict[str, str]) -> None:
                     _is_map(site),
                     memo.get(site.function, -1),
                     tuple(_source(plan_, word, value) for word, value in zip(site.each, site.args)),
+                    bool(site.guards),
                 )
             )
             if number not in plan_.callers[callee]:
                 plan_.callers[callee].append(number)
-        woven = len({s.callee for s in sites}) == 1 and not any(s.map or s.shared >= 0 for s in sites)
+        woven = len({s.callee for s in sites}) == 1 and not any(s.map or s.guarded or s.shared >= 0 for s in sites)
         plan_.sites += sites
         plan_.forks.append(ForkSpec(number, caller, region.exit.target, tuple(sites), woven))
         plan_.fork_of_region[region.id] = number
@@ -213,7 +214,7 @@ def _priorities(plan_: Plan) -> Priorities:
         elif isinstance(exit_, Branch):
             successors[region.id] += [exit_.then, exit_.other]
         elif isinstance(exit_, Fork):
-            if any(_is_map(s) for s in exit_.sites) or not exit_.sites:
+            if all(_is_map(s) or s.guards for s in exit_.sites):
                 successors[region.id].append(exit_.target)
             for site in exit_.sites:
                 successors[region.id].append(program.functions[site.function].entry)

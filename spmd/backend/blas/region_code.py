@@ -118,7 +118,8 @@ class RegionWriter:
         if isinstance(exit_, Branch):
             return [exit_.cond]
         if isinstance(exit_, Fork):
-            return [s.count for s in exit_.sites if s.count is not None]
+            counts = [s.count for s in exit_.sites if s.count is not None]
+            return [*counts, *(v for s in exit_.sites for v, _ in s.guards)]
         return []
 
     # ------------------------------------------------------------------------------------------ columns
@@ -254,7 +255,8 @@ class RegionWriter:
                 each = spec.map and (site.each[k] == "each" or site.each[k].startswith("field:"))
                 args.append(self._argument(column, value, each))
             count = "None" if site.count is None else self.ops.name(site.count)
-            sites.append(f"({count}, ({''.join(a + ', ' for a in args)}))")
+            guard = " & ".join(("" if truth else "~") + self.ops.rows(v) for v, truth in site.guards) or "None"
+            sites.append(f"({count}, ({''.join(a + ', ' for a in args)}), {guard})")
         text = f"({''.join(s + ', ' for s in sites)})"
         self.source.line(f"args = {text}")
         self._guarded(f"fork_good({self.region.id}, {number}, F, rows, K, ft, args)")

@@ -77,6 +77,14 @@ class Backward:
         """(d) where rows may repeat: results of shared frames."""
         self.moves.add_repeated(self.column(function, slot), rows, value)
 
+    def add_maybe(self, function: int, slot: int, rows: Array, value: Any, repeated: bool) -> None:
+        """(d) where there is a row; what is added elsewhere goes to nobody."""
+        if (rows < 0).any():
+            at = np.flatnonzero(rows >= 0)
+            rows, value = rows[at], value[at]
+        if len(rows):
+            (self.add_repeated if repeated else self.add)(function, slot, rows, value)
+
     def add_spots(self, function: int, slot: int, rows: Rows, index: Sequence[Any], value: Any) -> None:
         """(d) at one element per row of an array column."""
         column = self.column(function, slot)

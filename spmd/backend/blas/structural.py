@@ -25,6 +25,15 @@ def gather(data: Array, rows: Array) -> Array:
     return data.take(rows, 0)
 
 
+def gather_or(data: Array, rows: Array, other: Any, varying: bool) -> Array:
+    """Rows of an array, and the other value where there is no row: of each row if it is varying."""
+    out = data.take(rows, 0)
+    missing = rows < 0
+    if missing.any():
+        out[missing] = other[missing] if varying else other
+    return out
+
+
 def gather_run(data: Pair, rows: Array) -> Pair:
     """Rows of a pair of columns (first, count)."""
     return gather(data[0], rows), gather(data[1], rows)

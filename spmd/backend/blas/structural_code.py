@@ -53,6 +53,15 @@ class StructuralWriter(ValueWriter):
         self.source.line(f"{name} = {text}")
         self.set(op.result, name, form, tight=form == "rows")
 
+    def _op_load_or(self, op: Op) -> None:
+        ref, other = op.operands
+        function, spec = self.plan.result_spec(op.attrs["table"], op.attrs["field"])
+        held = self.held(other)
+        args = f"run.frames[{function}].data[{spec.slot}], {self.rows(ref)}, {held.name}, {held.varying}"
+        name = self.source.fresh()
+        self.source.line(f"{name} = {self.source.function(structural.gather_or)}({args})")
+        self.set(op.result, name, "rows", tight=True)
+
     def _read_results(self, spec: Any, data: list[str], at: str) -> tuple[str, str]:
         if spec.kind == "dense":
             return f"{data[0]}.take({at}, 0)", "rows"

@@ -1,0 +1,141 @@
+"""Results of guarded calls are selected where they are read, without a branch.
+
+The invariant: a row without the call has the other arm's value, and its cotangent goes there whole; what runs for rows
+that do not need it is total, cheap and passes a zero cotangent on as zero. Branches that do more stay.
+
+    fork { k = f(x) if c }; if c { v = load k } else { v = z }     ->     fork { k = f(x) if c }; v = load_or k, z
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from spmd.analysis.effects import Primitives
+from spmd.ir.core import Op, Value
+from spmd.ir.types import Num
+from spmd.transform.flow import Calls, Flow, Goto, Move, Node, Split
+from spmd.transform.guards import BROUGHT, harmless
+
+Guards = tuple[tuple[Value, bool], ...]
+
+
+def select_results(flow: Flow, primitives: Primitives) -> None:
+    """Rewrites in place, inner branches first, until none is left to rewrite."""
+    while any([_select(node, flow, primitives) for node in flow.nodes()]):
+        pass
+
+
+@dataclass(eq=False)
+class _Arm:
+    """What an arm computes and what it assigns at its end; `reads`: what it reads of its own calls."""
+
+    ops: list[Op]
+    given: dict[Value, Value]
+    reads: dict[Value, Op] = field(default_factory=dict)
+
+
+def _select(node: Node, flow: Flow, primitives: Primitives) -> bool:
+    out = node.exit
+    if not isinstance(out, Split):
+        return False
+    before = flow.predecessors()
+    if node not in before:
+        return False
+    guards: dict[Value, Guards] = {
+        site.child: site.guards for n in before if isinstance(n.exit, Calls) for site in n.exit.sites if site.guards
+    }
+    join = _join_of(out, before)
+    if join is None:
+        return False
+    arms = [_arm(a, join, guards, (out.cond, truth), primitives) for a, truth in ((out.then, True), (out.other, False))]
+    then, other = arms
+    if then is None or other is None or then.given.keys() != other.given.keys():
+        return False
+    if not then.reads and not other.reads:
+        return False
+    if not all(_plain(v.type) and v.type == t.type for a in (then, other) for t, v in a.given.items()):
+        return False
+    first, second = (other, then) if then.reads else (then, other)
+    node.steps += [*first.ops, *second.ops, *_merged(out.cond, second is then, first, second)]
+    node.exit = Goto(join)
+    return True
+
+
+def _join_of(out: Split, before: Mapping[Node, Sequence[Node]]) -> Node | None:
+    """Where both arms lead, if each is a node of its own or nothing."""
+    ends = set()
+    for arm in (out.then, out.other):
+        if len(before[arm]) == 1 and isinstance(arm.exit, Goto):
+            ends.add(arm.exit.target)
+        else:
+            ends.add(arm)
+    return ends.pop() if len(ends) == 1 else None
+
+
+def _arm(
+    node: Node, join: Node, guards: Mapping[Value, Guards], taken: tuple[Value, bool], primitives: Primitives
+) -> _Arm | None:
+    """The arm with reads of its own calls' results made total; None where it does something else."""
+    if node is join:
+        return _Arm([], {})
+    *steps, last = node.steps or [None]
+    given: dict[Value, Value] = {}
+    if isinstance(last, Move):
+        given = dict(zip(last.targets, last.sources, strict=True))
+    elif last is not None:
+        steps.append(last)
+    arm = _Arm([], given)
+    for step in steps:
+        if not isinstance(step, Op) or len(arm.ops) > 2 * BROUGHT:
+            return None
+        if step.name == "load" and taken in guards.get(step.operands[0], ()):
+            if not _plain(step.result.type):
+                return None
+            zero = zero_of(step.result.type)
+            read = Op("load_or", [step.operands[0], zero.result], step.attrs, step.results, [], step.span, step.order)
+            arm.ops += [zero, read]
+            arm.reads[read.result] = read
+        elif step.name != "load_or" and not _harmless(step, primitives):
+            return None
+        else:
+            arm.ops.append(step)
+    return arm
+
+
+def _harmless(op: Op, primitives: Primitives) -> bool:
+    return op.name != "load" and harmless(op, set(), primitives)
+
+
+def _plain(type_: object) -> bool:
+    return isinstance(type_, Num) and type_.static and not type_.text
+
+
+def zero_of(type_: object) -> Op:
+    """A constant of this type, for rows where it is not looked at."""
+    assert isinstance(type_, Num)
+    value = np.zeros([n for n in type_.shape if n is not None], type_.dtype)
+    return Op("const", [], {"value": (value.item() if type_.python else value[()])}, [Value(type_)])
+
+
+def _merged(cond: Value, truth: bool, first: _Arm, second: _Arm) -> list[Op | Move]:
+    """One value per variable: a read with the other arm's value in place, or a `where`. `second` is the arm taken if
+    the condition is `truth`; its ops stand behind those of `first`."""
+    steps: list[Op | Move] = []
+    own = [*(v for op in second.ops for v in op.operands), *second.given.values()]
+    results = []
+    for target, value in second.given.items():
+        given, read = first.given[target], second.reads.get(value)
+        if value is given:
+            results.append(value)
+        elif read is not None and own.count(value) == 1:
+            read.operands[1] = given
+            results.append(value)
+        else:
+            results.append(Value(target.type, target.name))
+            steps.append(Op("where", [cond, *((value, given) if truth else (given, value))], {}, [results[-1]]))
+    if results:
+        steps.append(Move(list(second.given), results))
+    return steps
