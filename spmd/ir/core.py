@@ -43,8 +43,8 @@ from spmd.source import Span
 TERMINATORS = frozenset({"yield", "continue", "break", "return", "raise", "unreachable"})
 STRUCTURAL = frozenset(
     {
-        "const", "load", "load_or", "item", "length", "column", "isnull", "same", "assured", "nonnull", "seqslice", "if",
-        "loop", "call", "map", "guard",
+        "const", "load", "load_or", "item", "length", "column", "isnull", "same", "assured", "nonnull", "seqslice",
+        "if", "loop", "call", "map", "guard",
     }
 )
 

@@ -137,7 +137,7 @@ class _Checker:
 
     def condition(self, value: Value, scope: set[Value]) -> None:
         if value not in scope or value.type not in (Num("bool"), Num("bool", python=True)):
-            self.fail(f"it decides by {value}")
+            self.fail(f"it branches on {value}")
 
     def site(self, function: FunctionRegions, region: Region, site: Site, scope: set[Value]) -> None:
         signature = self.view.signature(site.function)

@@ -64,8 +64,8 @@ class Forking:
         args: tuple[Any, ...],
         faulted: tuple[Array, list[Order | None]] | None = None,
     ) -> list[Children]:
-        """Makes the children of all rows. `args`: per site (count or None, values of the callee's parameters, which rows
-        make the call or None)."""
+        """Makes the children of all rows. `args`: per site (count or None, values of the callee's parameters, None or
+        which rows make the call)."""
         fork = self.code.forks[number]
         if faulted is None and fork.woven:
             return self._weave(fork, table, rows, size, args)

@@ -13,19 +13,17 @@ that stand between two calls come behind the fork of both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from spmd.analysis.effects import Primitives, may_raise
 from spmd.ir.core import Op, Value
 from spmd.transform.flow import Calls, CallSite, Flow, Goto, Node, Split, Step
-from spmd.transform.guards import Ahead, ahead
+from spmd.transform.guards import Ahead, View, ahead
 from spmd.transform.results import select_results
 from spmd.transform.straighten import defined, shorten, straighten, used
 
 BETWEEN = 64  # nodes between two calls
-
-Before = Mapping[Node, Sequence[Node]]
 
 
 def merge_forks(flow: Flow, primitives: Primitives) -> None:
@@ -50,7 +48,7 @@ class _Merger:
 
     flow: Flow
     primitives: Primitives
-    positions: dict[Op | CallSite, int] = field(default_factory=dict)
+    positions: dict[Step | CallSite, int] = field(default_factory=dict)
 
     def merge(self) -> None:
         while self.merge_one():
@@ -66,38 +64,38 @@ class _Merger:
             each.order = (position,)
 
     def merge_one(self) -> bool:
-        before = self.flow.predecessors()
-        for node in before:
-            first = ahead(node, before, self.primitives)
-            if first is not None and self.merge_behind(node, first, before):
+        view = View(self.flow, self.primitives)
+        for node in reversed(view.before):  # calls within an arm before the branch
+            first = ahead(node, view)
+            if first is not None and self.merge_behind(node, first, view):
                 return True
         return False
 
-    def merge_behind(self, node: Node, first: Ahead, before: Before) -> bool:
+    def merge_behind(self, node: Node, first: Ahead, view: View) -> bool:
         """Lets the calls that come next after those of the node join them, where that is legal."""
         kept = node.steps, node.exit
         if not isinstance(node.exit, Calls):
             node.steps, node.exit = first.steps, Calls(first.sites, first.rest)
-            before = self.flow.predecessors()
-        found = self.between(node, first.rest, before)
+            view = View(self.flow, self.primitives)
+        found = self.between(node, first.rest, view)
         if found is not None:
             nodes, last = found
-            second = ahead(last, before, self.primitives)
+            second = ahead(last, view)
             if second is not None and self.join(node, first, nodes, last, second):
                 return True
         node.steps, node.exit = kept
         return False
 
-    def between(self, node: Node, start: Node, before: Before) -> tuple[list[Node], Node] | None:
+    def between(self, node: Node, start: Node, view: View) -> tuple[list[Node], Node] | None:
         """The nodes that all rows pass between the calls of `node` and the next ones, which the last node makes."""
         inside = {node}
         nodes: list[Node] = []
         waiting = {start: None}
         while len(nodes) < BETWEEN:
-            ready = [n for n in waiting if n is not node and all(p in inside for p in before[n])]
+            ready = [n for n in waiting if n is not node and all(p in inside for p in view.before[n])]
             if not ready:
                 return None
-            if len(waiting) == 1 and ahead(ready[0], before, self.primitives) is not None:
+            if len(waiting) == 1 and ahead(ready[0], view) is not None:
                 return nodes, ready[0]
             passed = next((n for n in ready if isinstance(n.exit, (Goto, Split))), None)
             if passed is None or any(may_raise(op, self.primitives) for op in passed.ops):
@@ -118,8 +116,10 @@ class _Merger:
         if any(v in late for site in second.sites for v in site.uses):
             return False
         self.place(first, second)
+        for step in dependent:
+            self.positions.pop(step, None)
         node.steps = first.steps + independent
-        node.exit = Calls([*first.sites, *second.sites], last if last is first.rest else first.rest)
+        node.exit = Calls([*first.sites, *second.sites], first.rest)
         last.steps, last.exit = dependent, Goto(second.rest)
         return True
 
@@ -127,13 +127,11 @@ class _Merger:
         """Positions of what is merged: those of the first node, then those of the second."""
         start = 0
         for each in (first, second):
-            placed: list[Op | CallSite] = [step for step in each.steps if isinstance(step, Op)]
-            known = [site in self.positions for site in each.sites]
-            placed += each.sites
-            if not all(known):
-                own = {item: k for k, item in enumerate(placed, 1)}
-            else:
+            placed: list[Step | CallSite] = [*each.steps, *each.sites]
+            if all(site in self.positions for site in each.sites):
                 own = {item: self.positions.get(item, 0) for item in placed}
+            else:
+                own = {item: k for k, item in enumerate(placed, 1)}
             self.positions.update((item, start + k) for item, k in own.items())
             start += max(own.values())
 

@@ -18,6 +18,7 @@ from spmd.ir.core import Op, Value
 from spmd.ir.types import Num
 from spmd.transform.flow import Calls, Flow, Goto, Move, Node, Split
 from spmd.transform.guards import BROUGHT, harmless
+from spmd.transform.straighten import defined, used
 
 Guards = tuple[tuple[Value, bool], ...]
 
@@ -81,12 +82,11 @@ def _arm(
     """The arm with reads of its own calls' results made total; None where it does something else."""
     if node is join:
         return _Arm([], {})
-    *steps, last = node.steps or [None]
+    steps = list(node.steps)
     given: dict[Value, Value] = {}
-    if isinstance(last, Move):
-        given = dict(zip(last.targets, last.sources, strict=True))
-    elif last is not None:
-        steps.append(last)
+    if steps and isinstance(steps[-1], Move):
+        move = steps.pop()
+        given = dict(zip(defined(move), used(move), strict=True))
     arm = _Arm([], given)
     for step in steps:
         if not isinstance(step, Op) or len(arm.ops) > 2 * BROUGHT:
@@ -98,15 +98,11 @@ def _arm(
             read = Op("load_or", [step.operands[0], zero.result], step.attrs, step.results, [], step.span, step.order)
             arm.ops += [zero, read]
             arm.reads[read.result] = read
-        elif step.name != "load_or" and not _harmless(step, primitives):
+        elif step.name != "load_or" and (step.name == "load" or not harmless(step, set(), primitives)):
             return None
         else:
             arm.ops.append(step)
     return arm
-
-
-def _harmless(op: Op, primitives: Primitives) -> bool:
-    return op.name != "load" and harmless(op, set(), primitives)
 
 
 def _plain(type_: object) -> bool:

@@ -54,6 +54,8 @@ class Ops:
             env[op.result] = attrs["value"]
         elif name == "load":
             env[op.result] = self.field(attrs["table"], values[0], attrs["field"])
+        elif name == "load_or":
+            env[op.result] = values[1] if values[0] == -1 else self.field(attrs["table"], values[0], attrs["field"])
         elif name == "item":
             (first, count), i = values
             i = i + count if i < 0 else i
@@ -73,8 +75,7 @@ class Ops:
         elif name == "same":
             env[op.result] = values[0] == values[1]
         elif name == "assured":
-            assert values[0] != -1, "a test has shown that it is a row"
-            env[op.result] = values[0]
+            env[op.result] = values[0]  # no row where it is an argument of a guarded call that is not made
         elif name == "nonnull":
             if values[0] == -1:
                 raise make_error(attrs["error"])
@@ -273,6 +274,9 @@ class ProgramRun(Ops):
 
     def fork(self, site: Any, frame: Frame, env: dict[Value, Any]) -> list[int]:
         args = [env[v] for v in site.args]
+        if not all(bool(env[v]) == truth for v, truth in site.guards):
+            frame.columns[site.child] = -1 if site.count is None else (0, 0)
+            return []
         if site.count is None:
             children = [self.start(site.function, args)]
             frame.columns[site.child] = children[0]
@@ -340,7 +344,9 @@ class ProgramRun(Ops):
             accumulate(found.inputs, add.input, ct)
         else:
             ref = env[add.ref] if add.ref in env else entry.values[add.ref]
-            rows = [(ref, ct)] if add.kind == "field" else [(ref[0] + k, ct[k]) for k in range(ref[1])]
+            if add.kind == "maybe" and ref == -1:
+                return
+            rows = [(ref, ct)] if add.kind != "run" else [(ref[0] + k, ct[k]) for k in range(ref[1])]
             for row, part in rows:
                 if add.table.startswith("@"):
                     column = self.program.functions[add.table[1:]].results[add.index]
