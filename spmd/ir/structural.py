@@ -74,8 +74,8 @@ def _load(op: Op, around: Signatures) -> str:
 
 def _load_or(op: Op, around: Signatures) -> str:
     ref, value = _types(op.operands)
-    if not isinstance(ref, Ref) or ref.table != op.attrs["table"] or not isinstance(value, Num):
-        return f"it reads a row of {op.attrs['table']} and takes a number or array"
+    if not isinstance(ref, Ref) or ref.table != op.attrs["table"] or isinstance(value, Seq):
+        return f"it reads a row of {op.attrs['table']} and takes what it gives where there is none"
     if value != around.fields(ref.table)[op.attrs["field"]]:
         return f"the field is no {value}"
     return _gives(op, value)

@@ -33,6 +33,7 @@ def merge_forks(flow: Flow, primitives: Primitives) -> None:
     """
     merger = _Merger(flow, primitives)
     shorten(flow)
+    select_results(flow, primitives)
     merger.merge()
     select_results(flow, primitives)
     straighten(flow)

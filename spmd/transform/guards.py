@@ -10,18 +10,21 @@ notice nothing. What follows the call stays in its arm. Nothing is changed here:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from spmd.analysis.effects import Primitives
 from spmd.ir.core import Op, Value
-from spmd.ir.types import Num, Seq
+from spmd.ir.types import Num, Ref, Seq, Type
 from spmd.transform.flow import Calls, CallSite, Flow, Node, Split, Step
 from spmd.transform.predicate import total
 from spmd.transform.straighten import defined
 
 BROUGHT = 12  # ops of an arm that may run for rows that do not take it
 MOVING = frozenset({"broadcast", "reshape"})  # cotangents are passed on or summed
-READING = frozenset({"const", "isnull", "assured", "same", "length"})
+READING = frozenset({"const", "isnull", "assured", "same", "length", "load_or"})
 
 
 @dataclass(eq=False)
@@ -55,7 +58,8 @@ def ahead(node: Node, view: View) -> Ahead | None:
     steps, sites, rests = list(node.steps), [], []
     for arm, truth in ((out.then, True), (out.other, False)):
         found = ahead(arm, view) if len(view.before[arm]) == 1 else None
-        if found is None or not _can_run_everywhere(found, view):
+        found = None if found is None else _everywhere(found, view)
+        if found is None:
             rests.append(arm)
             continue
         steps += found.steps
@@ -66,32 +70,65 @@ def ahead(node: Node, view: View) -> Ahead | None:
     return Ahead(steps, sites, Node([], Split(out.cond, *rests), node.span, node.order))
 
 
-def _can_run_everywhere(found: Ahead, view: View) -> bool:
-    """Whether the steps may run, and the children be assigned, for rows that do not take the arm."""
-    if len(found.steps) > BROUGHT or not all(_guardable(site) for site in found.sites):
-        return False
+def _everywhere(found: Ahead, view: View) -> Ahead | None:
+    """The same for rows that do not take the arm too; None where its steps may not run, or its children not be
+    assigned, for them."""
+    if not all(_guardable(site) for site in found.sites):
+        return None
     assigned = [v for step in found.steps for v in defined(step)] + [site.child for site in found.sites]
     if any(view.assigned[v] != 1 for v in assigned):  # elsewhere such a variable may have another value that is needed
-        return False
-    doubtful: set[Value] = set()  # rows of tables that the arm's own test has shown to be there
-    for step in found.steps:
-        if not isinstance(step, Op) or not harmless(step, doubtful, view.primitives):
-            return False
+        return None
+    steps = total_steps(found.steps, view.primitives)
+    return None if steps is None else Ahead([*steps], found.sites, found.rest)
+
+
+def total_steps(
+    steps: Sequence[Step], primitives: Primitives, own: Callable[[Value], bool] = lambda child: False
+) -> list[Op] | None:
+    """Steps of an arm as they may run for all rows: reads of rows that only the arm's test has shown to be there, and
+    of `own` children, give zero where there is none. None where a step is not total, cheap and linear."""
+    if len(steps) > BROUGHT:
+        return None
+    doubtful: set[Value] = set()
+    found: list[Op] = []
+    for step in steps:
+        if not isinstance(step, Op):
+            return None
+        if step.name == "load" and (step.operands[0] in doubtful or own(step.operands[0])):
+            other = nothing(step.result.type)
+            if other is None:
+                return None
+            attrs, span = step.attrs, step.span
+            found.append(other)
+            found.append(Op("load_or", [step.operands[0], other.result], attrs, step.results, [], span, step.order))
+        elif _harmless(step, primitives):
+            found.append(step)
+        else:
+            return None
         if step.name == "assured":
             doubtful.update(step.results)
-    return True
+    return found
 
 
-def harmless(op: Op, doubtful: set[Value], primitives: Primitives) -> bool:
-    """Whether the op may run for rows that do not need it; `doubtful` rows of tables may not be there then, nor need
-    children be."""
+def _harmless(op: Op, primitives: Primitives) -> bool:
+    """Whether the op may run for rows that do not need it; children need not be there then."""
     if op.name == "load":
-        return op.operands[0] not in doubtful and not op.attrs["table"].startswith("@")
+        return not op.attrs["table"].startswith("@")
     if op.name in READING:
         return True
     if op.name in MOVING:
         return all(isinstance(v.type, Num) and v.type.static for v in (*op.operands, *op.results))
     return total(op, primitives)
+
+
+def nothing(type_: Type) -> Op | None:
+    """A constant of this type for rows where it is not looked at: zeros, or None."""
+    if isinstance(type_, Ref) and type_.nullable:
+        return Op("const", [], {"value": -1}, [Value(type_)])
+    if not isinstance(type_, Num) or not type_.static or type_.text:
+        return None
+    value = np.zeros([n for n in type_.shape if n is not None], type_.dtype)
+    return Op("const", [], {"value": value.item() if type_.python else value[()]}, [Value(type_)])
 
 
 def _guardable(site: CallSite) -> bool:

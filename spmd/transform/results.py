@@ -1,4 +1,4 @@
-"""Results of guarded calls are selected where they are read, without a branch.
+"""Results of guarded calls are selected where they are read, without a branch; so are the parts of a condition.
 
 The invariant: a row without the call has the other arm's value, and its cotangent goes there whole; what runs for rows
 that do not need it is total, cheap and passes a zero cotangent on as zero. Branches that do more stay.
@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from spmd.analysis.effects import Primitives
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num
 from spmd.transform.flow import Calls, Flow, Goto, Move, Node, Split
-from spmd.transform.guards import BROUGHT, harmless
+from spmd.transform.guards import total_steps
 from spmd.transform.straighten import defined, used
 
 Guards = tuple[tuple[Value, bool], ...]
@@ -55,7 +53,7 @@ def _select(node: Node, flow: Flow, primitives: Primitives) -> bool:
     then, other = arms
     if then is None or other is None or then.given.keys() != other.given.keys():
         return False
-    if not then.reads and not other.reads:
+    if not then.reads and not other.reads and not all(_boolean(t.type) for t in then.given):
         return False
     if not all(_plain(v.type) and v.type == t.type for a in (then, other) for t, v in a.given.items()):
         return False
@@ -87,33 +85,19 @@ def _arm(
     if steps and isinstance(steps[-1], Move):
         move = steps.pop()
         given = dict(zip(defined(move), used(move), strict=True))
-    arm = _Arm([], given)
-    for step in steps:
-        if not isinstance(step, Op) or len(arm.ops) > 2 * BROUGHT:
-            return None
-        if step.name == "load" and taken in guards.get(step.operands[0], ()):
-            if not _plain(step.result.type):
-                return None
-            zero = zero_of(step.result.type)
-            read = Op("load_or", [step.operands[0], zero.result], step.attrs, step.results, [], step.span, step.order)
-            arm.ops += [zero, read]
-            arm.reads[read.result] = read
-        elif step.name != "load_or" and (step.name == "load" or not harmless(step, set(), primitives)):
-            return None
-        else:
-            arm.ops.append(step)
-    return arm
+    ops = total_steps(steps, primitives, lambda child: taken in guards.get(child, ()))
+    if ops is None:
+        return None
+    old = {v for step in steps if isinstance(step, Op) and step.name == "load_or" for v in step.results}
+    return _Arm(ops, given, {op.result: op for op in ops if op.name == "load_or" and op.result not in old})
+
+
+def _boolean(type_: object) -> bool:
+    return isinstance(type_, Num) and type_.shape == () and type_.dtype == "bool"
 
 
 def _plain(type_: object) -> bool:
     return isinstance(type_, Num) and type_.static and not type_.text
-
-
-def zero_of(type_: object) -> Op:
-    """A constant of this type, for rows where it is not looked at."""
-    assert isinstance(type_, Num)
-    value = np.zeros([n for n in type_.shape if n is not None], type_.dtype)
-    return Op("const", [], {"value": (value.item() if type_.python else value[()])}, [Value(type_)])
 
 
 def _merged(cond: Value, truth: bool, first: _Arm, second: _Arm) -> list[Op | Move]:

@@ -244,6 +244,10 @@ class AdjointWriter:
 
     def _add_maybe(self, add: Add) -> None:
         assert add.ref is not None
+        if not add.table.startswith("@"):
+            args = f"{self.plan.table_number[add.table]}, {add.index}, {self.ops.rows(add.ref)}"
+            self.source.line(f"back.add_field_maybe({args}, {self.ops.rows(add.value)})")
+            return
         function, spec = self.plan.result_spec(add.table, add.index)
         repeated = not self._own_children(add.ref)
         args = f"{self.ops.rows(add.ref)}, {self.ops.rows(add.value)}, {repeated}"

@@ -79,11 +79,15 @@ class Backward:
 
     def add_maybe(self, function: int, slot: int, rows: Array, value: Any, repeated: bool) -> None:
         """(d) where there is a row; what is added elsewhere goes to nobody."""
-        if (rows < 0).any():
-            at = np.flatnonzero(rows >= 0)
-            rows, value = rows[at], value[at]
+        rows, value = _there(rows, value)
         if len(rows):
             (self.add_repeated if repeated else self.add)(function, slot, rows, value)
+
+    def add_field_maybe(self, table: int, index: int, refs: Array, value: Any) -> None:
+        """Adds to rows of a field where there is a row; rows may repeat."""
+        refs, value = _there(refs, value)
+        if len(refs):
+            self.add_field(table, index, refs, value)
 
     def add_spots(self, function: int, slot: int, rows: Rows, index: Sequence[Any], value: Any) -> None:
         """(d) at one element per row of an array column."""
@@ -173,6 +177,14 @@ class Backward:
         if found is None:
             found = self.shared[number] = SharedGradient(self.run.inputs[number], self.lanes, self.moves)
         return found
+
+
+def _there(rows: Array, value: Any) -> tuple[Array, Any]:
+    """The rows that there are, and what belongs to them."""
+    if (rows >= 0).all():
+        return rows, value
+    at = np.flatnonzero(rows >= 0)
+    return rows[at], value[at]
 
 
 def add_blocks(target: Array, handle: Ragged, value: Array) -> None:

@@ -27,7 +27,7 @@ def gather(data: Array, rows: Array) -> Array:
 
 def gather_or(data: Array, rows: Array, other: Any, varying: bool) -> Array:
     """Rows of an array, and the other value where there is no row: of each row if it is varying."""
-    out = data.take(rows, 0)
+    out = gather(data, rows)
     missing = rows < 0
     if missing.any():
         out[missing] = other[missing] if varying else other

@@ -55,9 +55,14 @@ class StructuralWriter(ValueWriter):
 
     def _op_load_or(self, op: Op) -> None:
         ref, other = op.operands
-        function, spec = self.plan.result_spec(op.attrs["table"], op.attrs["field"])
+        table, index = op.attrs["table"], op.attrs["field"]
+        if table.startswith("@"):
+            function, spec = self.plan.result_spec(table, index)
+            data = f"run.frames[{function}].data[{spec.slot}]"
+        else:
+            data = f"run.tables[{self.plan.table_number[table]}].fields[{index}]"
         held = self.held(other)
-        args = f"run.frames[{function}].data[{spec.slot}], {self.rows(ref)}, {held.name}, {held.varying}"
+        args = f"{data}, {self.rows(ref)}, {held.name}, {held.varying}"
         name = self.source.fresh()
         self.source.line(f"{name} = {self.source.function(structural.gather_or)}({args})")
         self.set(op.result, name, "rows", tight=True)
