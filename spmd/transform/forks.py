@@ -34,6 +34,7 @@ def merge_forks(flow: Flow, primitives: Primitives) -> None:
     merger = _Merger(flow, primitives)
     shorten(flow)
     select_results(flow, primitives)
+    shorten(flow)
     merger.merge()
     select_results(flow, primitives)
     straighten(flow)
@@ -53,7 +54,7 @@ class _Merger:
 
     def merge(self) -> None:
         while self.merge_one():
-            pass
+            shorten(self.flow)
 
     def number(self, node: Node) -> None:
         """Positions 1, 2, ... in program order; ops that a merged node took over from its predecessor come first."""
