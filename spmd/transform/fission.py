@@ -40,15 +40,14 @@ def fission(module: Module, primitives: Primitives | None = None) -> Module:
     graph = call_graph(module)
     cycles = cyclic(graph)
     worth: set[str] = {name for name in graph if any(callee in cycles for callee in reachable(graph, name))}
-    worth = {name for name in worth if not shares_frames(module, name)}
     for function in list(module.functions.values()):
         _Splitter(module, function, worth, primitives).block(function.body)
     return module
 
 
 def shares_frames(module: Module, name: str) -> bool:
-    """Whether calls of a function on the same row of a table share a frame: then each must stay a call, since the
-    frames of a map lie side by side."""
+    """Whether calls of a function on the same row of a table may share a frame: then each must stay a call, which an
+    element's own frame makes, since the frames of a map lie side by side."""
     params = [v.type for v in module.functions[name].params]
     tables = [module.tables[t.table] for t in params if isinstance(t, Ref) and t.table in module.tables]
     return any(table.shared and table.unique for table in tables)
@@ -174,6 +173,8 @@ class _Splitter:
         if len(plan.moved) != 1 or plan.moved[0].name != "call":
             return None
         (call,) = plan.moved
+        if shares_frames(self.module, call.attrs["function"]):
+            return None
         operands: list[Value] = []
         each: list[str] = []
         for value in call.operands:
