@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zoo_arrays
 import zoo_children
+import zoo_guards
 import zoo_jumps
 import zoo_loops
 import zoo_records
@@ -20,7 +21,7 @@ from program import Program
 ZOO: dict[str, Program] = {
     program.name: program
     for part in (
-        zoo_scalars, zoo_loops, zoo_jumps, zoo_recursion, zoo_trees, zoo_children, zoo_records, zoo_arrays,
+        zoo_scalars, zoo_loops, zoo_jumps, zoo_recursion, zoo_trees, zoo_children, zoo_guards, zoo_records, zoo_arrays,
         zoo_sequences,
     )
     for program in part.zoo.programs
