@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from spmd.analysis.effects import Primitives, may_raise
 from spmd.ir.core import Op, Value
+from spmd.transform.arms import Outliner
 from spmd.transform.flow import Calls, CallSite, Flow, Goto, Node, Split, Step
 from spmd.transform.guards import Ahead, View, ahead
 from spmd.transform.results import select_results
@@ -26,22 +27,27 @@ from spmd.transform.straighten import defined, shorten, straighten, used
 BETWEEN = 64  # nodes between two calls
 
 
-def merge_forks(flow: Flow, primitives: Primitives) -> None:
-    """Merges in place, until nothing merges, and numbers ops and sites within each node.
+Positions = dict[Step | CallSite, int]
+
+
+def merge_forks(flow: Flow, primitives: Primitives, positions: Positions | None = None) -> list[Flow]:
+    """Merges in place, until nothing merges, and numbers ops and sites within each node. Gives the functions that
+    became of arms; they are to be merged with the same `positions`.
 
     Small joins are copied only when calls have met across them; what was left behind a fork may be copied then.
     """
-    merger = _Merger(flow, primitives)
+    merger = _Merger(flow, primitives, {} if positions is None else positions)
     shorten(flow)
     select_results(flow, primitives)
     shorten(flow)
-    merger.merge()
+    merger.merge(Outliner(flow, primitives))
     select_results(flow, primitives)
     straighten(flow)
     merger.merge()
     straighten(flow)
     for node in flow.nodes():
         merger.number(node)
+    return merger.outlined
 
 
 @dataclass(eq=False)
@@ -50,10 +56,12 @@ class _Merger:
 
     flow: Flow
     primitives: Primitives
-    positions: dict[Step | CallSite, int] = field(default_factory=dict)
+    positions: Positions
+    outlined: list[Flow] = field(default_factory=list)
 
-    def merge(self) -> None:
-        while self.merge_one():
+    def merge(self, outliner: Outliner | None = None) -> None:
+        """Merges until nothing does; arms become functions only where nothing else helps."""
+        while self.merge_one(None) or (outliner is not None and self.merge_one(outliner)):
             shorten(self.flow)
 
     def number(self, node: Node) -> None:
@@ -65,9 +73,11 @@ class _Merger:
         for position, each in enumerate(placed, 1):
             each.order = (position,)
 
-    def merge_one(self) -> bool:
-        view = View(self.flow, self.primitives)
+    def merge_one(self, outliner: Outliner | None) -> bool:
+        view = View(self.flow, self.primitives, outliner)
         for node in reversed(view.before):  # calls within an arm before the branch
+            if outliner is not None:
+                outliner.start()
             first = ahead(node, view)
             if first is not None and self.merge_behind(node, first, view):
                 return True
@@ -78,12 +88,14 @@ class _Merger:
         kept = node.steps, node.exit
         if not isinstance(node.exit, Calls):
             node.steps, node.exit = first.steps, Calls(first.sites, first.rest)
-            view = View(self.flow, self.primitives)
+            view = View(self.flow, self.primitives, view.outliner)
         found = self.between(node, first.rest, view)
         if found is not None:
             nodes, last = found
             second = ahead(last, view)
             if second is not None and self.join(node, first, nodes, last, second):
+                if view.outliner is not None:
+                    self.outlined += view.outliner.close([*first.outlined, *second.outlined])
                 return True
         node.steps, node.exit = kept
         return False

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from spmd.analysis.effects import Primitives
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num, Ref, Seq, Type
+from spmd.transform.arms import Outlined, Outliner
 from spmd.transform.flow import Calls, CallSite, Flow, Node, Split, Step
 from spmd.transform.predicate import total
 from spmd.transform.straighten import defined
@@ -34,13 +35,16 @@ class Ahead:
     steps: list[Step]
     sites: list[CallSite]
     rest: Node
+    outlined: list[Outlined] = field(default_factory=list)
 
 
 class View:
-    """What is asked of a whole graph: who leads to a node, and how many steps assign a variable."""
+    """What is asked of a whole graph: who leads to a node, and how many steps assign a variable. With an outliner, arms
+    that cannot be brought before a branch become functions."""
 
-    def __init__(self, flow: Flow, primitives: Primitives) -> None:
+    def __init__(self, flow: Flow, primitives: Primitives, outliner: Outliner | None = None) -> None:
         self.primitives = primitives
+        self.outliner = outliner
         self.before: dict[Node, list[Node]] = flow.predecessors()
         self.assigned = Counter(v for node in self.before for step in node.steps for v in defined(step))
         self.assigned.update(
@@ -56,18 +60,28 @@ def ahead(node: Node, view: View) -> Ahead | None:
     if not isinstance(out, Split) or out.then is out.other:
         return None
     steps, sites, rests = list(node.steps), [], []
-    for arm, truth in ((out.then, True), (out.other, False)):
+    made: list[Outlined] = []
+    arms = (out.then, out.other)
+    outliner = view.outliner
+    if outliner is not None and not any(outliner.makes_calls(arm, view.before, node) for arm in arms):
+        outliner = None
+    for arm, truth in zip(arms, (True, False), strict=True):
         found = ahead(arm, view) if len(view.before[arm]) == 1 else None
         found = None if found is None else _everywhere(found, view)
+        if found is None and outliner is not None:
+            outlined = outliner.outline(arm, view.before, node)
+            found = None if outlined is None else ahead(outlined.call, view)
+            made += [] if outlined is None else [outlined]
         if found is None:
             rests.append(arm)
             continue
+        made += found.outlined
         steps += found.steps
         sites += [replace(site, guards=((out.cond, truth), *site.guards)) for site in found.sites]
         rests.append(found.rest)
     if not sites:
         return None
-    return Ahead(steps, sites, Node([], Split(out.cond, *rests), node.span, node.order))
+    return Ahead(steps, sites, Node([], Split(out.cond, *rests), node.span, node.order), made)
 
 
 def _everywhere(found: Ahead, view: View) -> Ahead | None:
@@ -76,10 +90,10 @@ def _everywhere(found: Ahead, view: View) -> Ahead | None:
     if not all(_guardable(site) for site in found.sites):
         return None
     assigned = [v for step in found.steps for v in defined(step)] + [site.child for site in found.sites]
-    if any(view.assigned[v] != 1 for v in assigned):  # elsewhere such a variable may have another value that is needed
+    if any(view.assigned[v] > 1 for v in assigned):  # elsewhere such a variable may have another value that is needed
         return None
     steps = total_steps(found.steps, view.primitives)
-    return None if steps is None else Ahead([*steps], found.sites, found.rest)
+    return None if steps is None else Ahead([*steps], found.sites, found.rest, found.outlined)
 
 
 def total_steps(

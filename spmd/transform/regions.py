@@ -30,7 +30,7 @@ from spmd.ir.region import (
 )
 from spmd.transform.columns import Placement, children, place, stored_homes
 from spmd.transform.flow import Calls, Fail, Flow, FlowBuilder, Give, Goto, Node, Split
-from spmd.transform.forks import merge_forks
+from spmd.transform.forks import Positions, merge_forks
 from spmd.transform.inline import inlinable
 from spmd.transform.write import RegionWriter
 
@@ -40,18 +40,20 @@ def regions(module: Module, primitives: Primitives | None = None) -> Program:
     primitives = default_primitives() if primitives is None else primitives
     inline = inlinable(module)
     flows: dict[str, Flow] = {}
+    arms: dict[str, Flow] = {}
+    positions: Positions = {}
     waiting = [module.entry]
     while waiting:
         name = waiting.pop()
         if name in flows:
             continue
-        flow = FlowBuilder(module, inline.__contains__).build(module.functions[name])
-        merge_forks(flow, primitives)
+        flow = arms.get(name) or FlowBuilder(module, inline.__contains__).build(module.functions[name])
+        arms.update((arm.function.name, arm) for arm in merge_forks(flow, primitives, positions))
         flows[name] = flow
         for node in flow.nodes():
             if isinstance(node.exit, Calls):
                 waiting += [site.function for site in reversed(node.exit.sites)]
-    return _Cutter(module, primitives).program({n: flows[n] for n in module.functions if n in flows})
+    return _Cutter(module, primitives).program({n: flows[n] for n in (*module.functions, *arms) if n in flows})
 
 
 class _Cutter:
