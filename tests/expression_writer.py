@@ -162,6 +162,7 @@ CALLS = {
     "recursive": ("tree", "recursive({0}, ({2}) % 4)"),
     "ping": ("tree", "ping({0}, ({2}) % 5)"),
     "walk": ("tree", "walk(tree, {0})"),
+    "tested": ("tree", "tested(tree, {0})"),
     "fold": ("wide", "fold(wide, {0})"),
     "stacked": ("wide", "np.sum(stacked(wide, {0}))"),
 }

@@ -48,7 +48,7 @@ class Writer(ExpressionWriter):
     def module(self) -> str:
         """The text of a module."""
         self.lines = [HEAD]
-        for kind in ("plain", "pair", "recursive", "ping", "walk", "fold", "stacked"):
+        for kind in ("plain", "pair", "recursive", "ping", "walk", "fold", "stacked", "tested"):
             if self.pick(3) == 1:
                 getattr(self, f"_{kind}_helper")()
                 self.helpers.append(kind)
@@ -110,6 +110,26 @@ class Writer(ExpressionWriter):
         scope["float"] += [name for name in ("s", "t") if name not in scope["float"]]
         self.returns = lambda s: f"return {self.float(s)} * 0.5 + s * 0.3 - t * 0.2"
         self._function("walk(node, a)", scope, self.pick(3), tuple(opening))
+
+    def _tested_helper(self) -> None:
+        """Calls behind tests at the call site, of which some depend on earlier ones."""
+        scope = scope_of(float=["a", "node.value"])
+        opening = ["if node is None:", f"    return {self.float(scope_of(float=['a']))}"]
+        for k, side in enumerate(("left", "right", "left")[: 2 + (self.pick(4) == 1)]):
+            test = f"node.{side} is not None"
+            if self.pick(2):
+                more = (self.condition(scope), f"node.{side}.value > a")[self.pick(2)]
+                test = f"{test} and {more}"
+            call = f"tested(node.{side}, {self.float(scope)})"
+            other = self.float(scope)
+            if self.pick(2):
+                opening.append(f"r{k} = {call} if {test} else {other}")
+            else:
+                opening += [f"r{k} = {other}", f"if {test}:", f"    r{k} = {call} * 0.5"]
+            if self.pick(4) == 1:
+                scope["float"].append(f"r{k}")
+        self.returns = lambda s: f"return np.tanh({self.float(s)}) + r0 * 0.3 - r1 * 0.2"
+        self._function("tested(node, a)", scope, self.pick(2), tuple(opening))
 
     def _fold_helper(self) -> None:
         """A loop over children; their calls may depend on each other, and the loop may be left early."""

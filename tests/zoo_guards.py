@@ -115,6 +115,14 @@ def _weighed(n, w):
 
 
 @zoo.add(_trees(_number), wrt=(0,))
+def asks_the_child_whether_to_call(n):
+    deep = n.left.on if n.left is not None and n.on else True
+    a = asks_the_child_whether_to_call(n.left) if deep and n.left is not None else 0.5
+    b = asks_the_child_whether_to_call(n.right) if n.right is not None else 1.0
+    return np.tanh(a - b + n.x)
+
+
+@zoo.add(_trees(_number), wrt=(0,))
 def tests_within_tests(n):
     a = (tests_within_tests(n.left) if n.on else 2.0 * n.x) if n.left is not None else 0.0
     b = 0.0

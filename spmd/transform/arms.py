@@ -48,10 +48,12 @@ class Outlined:
 
 @dataclass(eq=False)
 class Outliner:
-    """Makes functions of arms of one flow. `closed`: how many it has made; `tried`: those that may be made, by arm."""
+    """Makes functions of arms of one flow. `whole`: also of arms whose calls can be brought before the branch as they
+    are; `closed`: how many it has made; `tried`: those that may be made, by arm."""
 
     flow: Flow
     primitives: Primitives
+    whole: bool = False
     closed: int = 0
     tried: dict[Node, Outlined] = field(default_factory=dict)
 

@@ -61,8 +61,14 @@ class _Merger:
 
     def merge(self, outliner: Outliner | None = None) -> None:
         """Merges until nothing does; arms become functions only where nothing else helps."""
-        while self.merge_one(None) or (outliner is not None and self.merge_one(outliner)):
+        while self.merge_one(None) or (outliner is not None and self.outline_one(outliner)):
             shorten(self.flow)
+
+    def outline_one(self, outliner: Outliner) -> bool:
+        for outliner.whole in (False, True):
+            if self.merge_one(outliner):
+                return True
+        return False
 
     def number(self, node: Node) -> None:
         """Positions 1, 2, ... in program order; ops that a merged node took over from its predecessor come first."""

@@ -10,7 +10,7 @@ notice nothing. What follows the call stays in its arm. Nothing is changed here:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from spmd.analysis.effects import Primitives
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num, Ref, Seq, Type
 from spmd.transform.arms import Outlined, Outliner
-from spmd.transform.flow import Calls, CallSite, Flow, Node, Split, Step
+from spmd.transform.flow import Calls, CallSite, Flow, Move, Node, Split, Step
 from spmd.transform.predicate import total
 from spmd.transform.straighten import defined
 
@@ -46,10 +46,14 @@ class View:
         self.primitives = primitives
         self.outliner = outliner
         self.before: dict[Node, list[Node]] = flow.predecessors()
-        self.assigned = Counter(v for node in self.before for step in node.steps for v in defined(step))
-        self.assigned.update(
-            site.child for node in self.before if isinstance(node.exit, Calls) for site in node.exit.sites
-        )
+        self.assigned = assignments(self.before)
+
+
+def assignments(nodes: Collection[Node]) -> Counter[Value]:
+    """How many steps and calls assign each variable."""
+    found = Counter(v for node in nodes for step in node.steps for v in defined(step))
+    found.update(site.child for node in nodes if isinstance(node.exit, Calls) for site in node.exit.sites)
+    return found
 
 
 def ahead(node: Node, view: View) -> Ahead | None:
@@ -66,12 +70,14 @@ def ahead(node: Node, view: View) -> Ahead | None:
     if outliner is not None and not any(outliner.makes_calls(arm, view.before, node) for arm in arms):
         outliner = None
     for arm, truth in zip(arms, (True, False), strict=True):
-        found = ahead(arm, view) if len(view.before[arm]) == 1 else None
-        found = None if found is None else _everywhere(found, view)
+        found: Ahead | None = None
+        if outliner is not None and outliner.whole:
+            found = _outlined(arm, node, view, made)
+        if found is None and len(view.before[arm]) == 1:
+            found = ahead(arm, view)
+            found = None if found is None else _everywhere(found, view)
         if found is None and outliner is not None:
-            outlined = outliner.outline(arm, view.before, node)
-            found = None if outlined is None else ahead(outlined.call, view)
-            made += [] if outlined is None else [outlined]
+            found = _outlined(arm, node, view, made)
         if found is None:
             rests.append(arm)
             continue
@@ -82,6 +88,16 @@ def ahead(node: Node, view: View) -> Ahead | None:
     if not sites:
         return None
     return Ahead(steps, sites, Node([], Split(out.cond, *rests), node.span, node.order), made)
+
+
+def _outlined(arm: Node, node: Node, view: View, made: list[Outlined]) -> Ahead | None:
+    """The call of the arm as a function."""
+    assert view.outliner is not None
+    outlined = view.outliner.outline(arm, view.before, node)
+    if outlined is None:
+        return None
+    made.append(outlined)
+    return ahead(outlined.call, view)
 
 
 def _everywhere(found: Ahead, view: View) -> Ahead | None:
@@ -98,17 +114,18 @@ def _everywhere(found: Ahead, view: View) -> Ahead | None:
 
 def total_steps(
     steps: Sequence[Step], primitives: Primitives, own: Callable[[Value], bool] = lambda child: False
-) -> list[Op] | None:
+) -> list[Step] | None:
     """Steps of an arm as they may run for all rows: reads of rows that only the arm's test has shown to be there, and
     of `own` children, give zero where there is none. None where a step is not total, cheap and linear."""
     if len(steps) > BROUGHT:
         return None
     doubtful: set[Value] = set()
-    found: list[Op] = []
+    found: list[Step] = []
     for step in steps:
-        if not isinstance(step, Op):
-            return None
-        if step.name == "load" and (step.operands[0] in doubtful or own(step.operands[0])):
+        if isinstance(step, Move):
+            found.append(step)
+            doubtful.update(t for t, s in zip(step.targets, step.sources, strict=True) if s in doubtful)
+        elif step.name == "load" and (step.operands[0] in doubtful or own(step.operands[0])):
             other = nothing(step.result.type)
             if other is None:
                 return None
@@ -119,7 +136,7 @@ def total_steps(
             found.append(step)
         else:
             return None
-        if step.name == "assured":
+        if isinstance(step, Op) and step.name == "assured":
             doubtful.update(step.results)
     return found
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from spmd.analysis.effects import Primitives
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num
-from spmd.transform.flow import Calls, Flow, Goto, Move, Node, Split
-from spmd.transform.guards import total_steps
-from spmd.transform.straighten import defined, used
+from spmd.transform.flow import Calls, Flow, Goto, Move, Node, Split, Step
+from spmd.transform.guards import assignments, total_steps
+from spmd.transform.straighten import defined, shorten, used
 
 Guards = tuple[tuple[Value, bool], ...]
 
@@ -24,14 +24,15 @@ Guards = tuple[tuple[Value, bool], ...]
 def select_results(flow: Flow, primitives: Primitives) -> None:
     """Rewrites in place, inner branches first, until none is left to rewrite."""
     while any([_select(node, flow, primitives) for node in flow.nodes()]):
-        pass
+        shorten(flow)
 
 
 @dataclass(eq=False)
 class _Arm:
-    """What an arm computes and what it assigns at its end; `reads`: what it reads of its own calls."""
+    """What an arm computes and what it assigns at its end; `reads`: what it reads of its own calls,
+    which are made exactly where the arm is taken: where there is no child, the other arm's value may be read."""
 
-    ops: list[Op]
+    steps: list[Step]
     given: dict[Value, Value]
     reads: dict[Value, Op] = field(default_factory=dict)
 
@@ -53,12 +54,15 @@ def _select(node: Node, flow: Flow, primitives: Primitives) -> bool:
     then, other = arms
     if then is None or other is None or then.given.keys() != other.given.keys():
         return False
+    assigned = assignments(before)
+    if any(assigned[v] > 1 for arm in (then, other) for step in arm.steps for v in defined(step)):
+        return False
     if not then.reads and not other.reads and not all(_boolean(t.type) for t in then.given):
         return False
     if not all(_plain(v.type) and v.type == t.type for a in (then, other) for t, v in a.given.items()):
         return False
     first, second = (other, then) if then.reads else (then, other)
-    node.steps += [*first.ops, *second.ops, *_merged(out.cond, second is then, first, second)]
+    node.steps += [*first.steps, *second.steps, *_merged(out.cond, second is then, first, second)]
     node.exit = Goto(join)
     return True
 
@@ -85,11 +89,14 @@ def _arm(
     if steps and isinstance(steps[-1], Move):
         move = steps.pop()
         given = dict(zip(defined(move), used(move), strict=True))
-    ops = total_steps(steps, primitives, lambda child: taken in guards.get(child, ()))
-    if ops is None:
+    def own(child: Value) -> bool:
+        return taken in guards.get(child, ())
+
+    found = total_steps(steps, primitives, own)
+    if found is None:
         return None
-    old = {v for step in steps if isinstance(step, Op) and step.name == "load_or" for v in step.results}
-    return _Arm(ops, given, {op.result: op for op in ops if op.name == "load_or" and op.result not in old})
+    reads = [step for step in found if isinstance(step, Op) and step.name == "load_or"]
+    return _Arm(found, given, {op.result: op for op in reads if own(op.operands[0]) and op not in steps})
 
 
 def _boolean(type_: object) -> bool:
@@ -104,7 +111,7 @@ def _merged(cond: Value, truth: bool, first: _Arm, second: _Arm) -> list[Op | Mo
     """One value per variable: a read with the other arm's value in place, or a `where`. `second` is the arm taken if
     the condition is `truth`; its ops stand behind those of `first`."""
     steps: list[Op | Move] = []
-    own = [*(v for op in second.ops for v in op.operands), *second.given.values()]
+    own = [*(v for step in second.steps for v in used(step)), *second.given.values()]
     results = []
     for target, value in second.given.items():
         given, read = first.given[target], second.reads.get(value)

@@ -107,8 +107,11 @@ class Writer:
             self.branch(depth)
         elif choice < 0.68:
             self.count_loop(depth)
-        elif choice < 0.80:
+        elif choice < 0.76:
             self.calls()
+        elif choice < 0.80:
+            for _ in range(self.rng.randint(2, 3)):
+                self.guarded_call()
         elif choice < 0.90:
             self.kids_loop(depth)
         elif choice < 0.93:
@@ -228,6 +231,47 @@ class Writer:
             self.b.insert("yield", [self.real(), self.real()], [])
         self.reals, self.ints = reals, ints
         self.reals += self.b.insert("if", [none], [REAL, REAL], blocks=blocks).results
+
+
+    def guarded_call(self) -> None:
+        """A call behind a test of its own, in one of its arms or in both; little stands around it."""
+        following = self.b.insert("load", [self.ref], [Ref("item", True)], {"table": "item", "field": 2}).result
+        none = self.b.insert("isnull", [following], [BOOL]).result
+        blocks = [Block(), Block()]
+        reals, ints = list(self.reals), list(self.ints)
+        with self.b.at(blocks[0]):
+            self.short_arm()
+        with self.b.at(blocks[1]):
+            row = self.b.insert("assured", [following], [Ref("item")]).result
+            if self.rng.random() < 0.3:
+                self.reals.append(self.b.insert("load", [row], [REAL], {"table": "item", "field": 0}).result)
+            if self.rng.random() < 0.4:
+                arms = [Block(), Block()]
+                condition = self.condition()
+                for arm, calls in zip(arms, (True, self.rng.random() < 0.4)):
+                    with self.b.at(arm):
+                        self.short_arm(row if calls else None)
+                self.b.insert("yield", self.b.insert("if", [condition], [REAL], blocks=arms).results, [])
+            else:
+                self.short_arm(row)
+        self.reals, self.ints = reals, ints
+        self.reals += self.b.insert("if", [none], [REAL], blocks=blocks).results
+
+    def short_arm(self, row: Value | None = None) -> None:
+        """Yields one number; calls a function on the row, if there is one."""
+        reals, ints = list(self.reals), list(self.ints)
+        if self.rng.random() < 0.3:
+            self.arithmetic()
+        if self.rng.random() < 0.1:
+            self.check()
+        if row is not None:
+            for _ in range(self.rng.choice((1, 1, 1, 2))):
+                fuel = self.b.emit("sub", self.fuel, self.b.const(1))
+                self.call(row, self.real() if self.rng.random() < 0.5 else self.reals[0], fuel)
+            if self.rng.random() < 0.3:
+                self.arithmetic()
+        self.b.insert("yield", [self.real()], [])
+        self.reals, self.ints = reals, ints
 
 
 def counter_one(counter: Value) -> Any:
