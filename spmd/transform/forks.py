@@ -13,16 +13,17 @@ that stand between two calls come behind the fork of both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from spmd.analysis.effects import Primitives, may_raise
 from spmd.ir.core import Op, Value
 from spmd.transform.arms import Outliner
 from spmd.transform.flow import Calls, CallSite, Flow, Goto, Node, Split, Step
-from spmd.transform.guards import Ahead, View, ahead
+from spmd.transform.guards import Ahead, ahead
 from spmd.transform.results import select_results
 from spmd.transform.straighten import defined, shorten, straighten, used
+from spmd.transform.view import View
 
 BETWEEN = 64  # nodes between two calls
 
@@ -30,17 +31,17 @@ BETWEEN = 64  # nodes between two calls
 Positions = dict[Step | CallSite, int]
 
 
-def merge_forks(flow: Flow, primitives: Primitives, positions: Positions | None = None) -> list[Flow]:
+def merge_forks(flow: Flow, primitives: Primitives, positions: Positions, taken: Collection[str]) -> list[Flow]:
     """Merges in place, until nothing merges, and numbers ops and sites within each node. Gives the functions that
-    became of arms; they are to be merged with the same `positions`.
+    became of arms; they are to be merged with the same `positions`. `taken`: names that they must not have.
 
     Small joins are copied only when calls have met across them; what was left behind a fork may be copied then.
     """
-    merger = _Merger(flow, primitives, {} if positions is None else positions)
+    merger = _Merger(flow, primitives, positions)
     shorten(flow)
     select_results(flow, primitives)
     shorten(flow)
-    merger.merge(Outliner(flow, primitives))
+    merger.merge(Outliner(flow, primitives, taken))
     select_results(flow, primitives)
     straighten(flow)
     merger.merge()
@@ -61,6 +62,8 @@ class _Merger:
 
     def merge(self, outliner: Outliner | None = None) -> None:
         """Merges until nothing does; arms become functions only where nothing else helps."""
+        if sum(isinstance(node.exit, Calls) for node in self.flow.nodes()) < 2:
+            return
         while self.merge_one(None) or (outliner is not None and self.outline_one(outliner)):
             shorten(self.flow)
 
@@ -80,33 +83,35 @@ class _Merger:
             each.order = (position,)
 
     def merge_one(self, outliner: Outliner | None) -> bool:
-        view = View(self.flow, self.primitives, outliner)
+        view = View(self.flow, self.primitives)
         for node in reversed(view.before):  # calls within an arm before the branch
             if outliner is not None:
                 outliner.start()
-            first = ahead(node, view)
-            if first is not None and self.merge_behind(node, first, view):
+            first = ahead(node, view, outliner)
+            if first is not None and self.merge_behind(node, first, view, outliner):
                 return True
         return False
 
-    def merge_behind(self, node: Node, first: Ahead, view: View) -> bool:
+    def merge_behind(self, node: Node, first: Ahead, view: View, outliner: Outliner | None) -> bool:
         """Lets the calls that come next after those of the node join them, where that is legal."""
         kept = node.steps, node.exit
         if not isinstance(node.exit, Calls):
             node.steps, node.exit = first.steps, Calls(first.sites, first.rest)
-            view = View(self.flow, self.primitives, view.outliner)
-        found = self.between(node, first.rest, view)
+            view = View(self.flow, self.primitives)
+        found = self.between(node, first.rest, view, outliner)
         if found is not None:
             nodes, last = found
-            second = ahead(last, view)
+            second = ahead(last, view, outliner)
             if second is not None and self.join(node, first, nodes, last, second):
-                if view.outliner is not None:
-                    self.outlined += view.outliner.close([*first.outlined, *second.outlined])
+                if outliner is not None:
+                    self.outlined += outliner.close([*first.outlined, *second.outlined])
                 return True
         node.steps, node.exit = kept
         return False
 
-    def between(self, node: Node, start: Node, view: View) -> tuple[list[Node], Node] | None:
+    def between(
+        self, node: Node, start: Node, view: View, outliner: Outliner | None
+    ) -> tuple[list[Node], Node] | None:
         """The nodes that all rows pass between the calls of `node` and the next ones, which the last node makes."""
         inside = {node}
         nodes: list[Node] = []
@@ -115,7 +120,7 @@ class _Merger:
             ready = [n for n in waiting if n is not node and all(p in inside for p in view.before[n])]
             if not ready:
                 return None
-            if len(waiting) == 1 and ahead(ready[0], view) is not None:
+            if len(waiting) == 1 and ahead(ready[0], view, outliner) is not None:
                 return nodes, ready[0]
             passed = next((n for n in ready if isinstance(n.exit, (Goto, Split))), None)
             if passed is None or any(may_raise(op, self.primitives) for op in passed.ops):

@@ -9,8 +9,7 @@ notice nothing. What follows the call stays in its arm. Nothing is changed here:
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,9 +18,10 @@ from spmd.analysis.effects import Primitives
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num, Ref, Seq, Type
 from spmd.transform.arms import Outlined, Outliner
-from spmd.transform.flow import Calls, CallSite, Flow, Move, Node, Split, Step
+from spmd.transform.flow import Calls, CallSite, Move, Node, Split, Step
 from spmd.transform.predicate import total
 from spmd.transform.straighten import defined
+from spmd.transform.view import View
 
 BROUGHT = 12  # ops of an arm that may run for rows that do not take it
 MOVING = frozenset({"broadcast", "reshape"})  # cotangents are passed on or summed
@@ -38,26 +38,9 @@ class Ahead:
     outlined: list[Outlined] = field(default_factory=list)
 
 
-class View:
-    """What is asked of a whole graph: who leads to a node, and how many steps assign a variable. With an outliner, arms
-    that cannot be brought before a branch become functions."""
-
-    def __init__(self, flow: Flow, primitives: Primitives, outliner: Outliner | None = None) -> None:
-        self.primitives = primitives
-        self.outliner = outliner
-        self.before: dict[Node, list[Node]] = flow.predecessors()
-        self.assigned = assignments(self.before)
-
-
-def assignments(nodes: Collection[Node]) -> Counter[Value]:
-    """How many steps and calls assign each variable."""
-    found = Counter(v for node in nodes for step in node.steps for v in defined(step))
-    found.update(site.child for node in nodes if isinstance(node.exit, Calls) for site in node.exit.sites)
-    return found
-
-
-def ahead(node: Node, view: View) -> Ahead | None:
-    """What the node's calls would be; None if it makes none, or none that can be brought before a branch."""
+def ahead(node: Node, view: View, outliner: Outliner | None = None) -> Ahead | None:
+    """What the node's calls would be; None if it makes none, or none that can be brought before a branch. With an
+    outliner, arms for which they cannot become functions."""
     out = node.exit
     if isinstance(out, Calls):
         return Ahead(list(node.steps), list(out.sites), out.target)
@@ -66,18 +49,17 @@ def ahead(node: Node, view: View) -> Ahead | None:
     steps, sites, rests = list(node.steps), [], []
     made: list[Outlined] = []
     arms = (out.then, out.other)
-    outliner = view.outliner
-    if outliner is not None and not any(outliner.makes_calls(arm, view.before, node) for arm in arms):
+    if outliner is not None and not any(outliner.makes_calls(arm, view) for arm in arms):
         outliner = None
     for arm, truth in zip(arms, (True, False), strict=True):
         found: Ahead | None = None
         if outliner is not None and outliner.whole:
-            found = _outlined(arm, node, view, made)
+            found = _outlined(arm, view, outliner, made)
         if found is None and len(view.before[arm]) == 1:
-            found = ahead(arm, view)
+            found = ahead(arm, view, outliner)
             found = None if found is None else _everywhere(found, view)
         if found is None and outliner is not None:
-            found = _outlined(arm, node, view, made)
+            found = _outlined(arm, view, outliner, made)
         if found is None:
             rests.append(arm)
             continue
@@ -90,10 +72,9 @@ def ahead(node: Node, view: View) -> Ahead | None:
     return Ahead(steps, sites, Node([], Split(out.cond, *rests), node.span, node.order), made)
 
 
-def _outlined(arm: Node, node: Node, view: View, made: list[Outlined]) -> Ahead | None:
+def _outlined(arm: Node, view: View, outliner: Outliner, made: list[Outlined]) -> Ahead | None:
     """The call of the arm as a function."""
-    assert view.outliner is not None
-    outlined = view.outliner.outline(arm, view.before, node)
+    outlined = outliner.outline(arm, view)
     if outlined is None:
         return None
     made.append(outlined)

@@ -48,7 +48,7 @@ def regions(module: Module, primitives: Primitives | None = None) -> Program:
         if name in flows:
             continue
         flow = arms.get(name) or FlowBuilder(module, inline.__contains__).build(module.functions[name])
-        arms.update((arm.function.name, arm) for arm in merge_forks(flow, primitives, positions))
+        arms.update((arm.function.name, arm) for arm in merge_forks(flow, primitives, positions, module.functions))
         flows[name] = flow
         for node in flow.nodes():
             if isinstance(node.exit, Calls):

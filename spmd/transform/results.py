@@ -15,15 +15,22 @@ from spmd.analysis.effects import Primitives
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num
 from spmd.transform.flow import Calls, Flow, Goto, Move, Node, Split, Step
-from spmd.transform.guards import assignments, total_steps
+from spmd.transform.guards import total_steps
 from spmd.transform.straighten import defined, shorten, used
+from spmd.transform.view import assignments
 
 Guards = tuple[tuple[Value, bool], ...]
 
 
 def select_results(flow: Flow, primitives: Primitives) -> None:
     """Rewrites in place, inner branches first, until none is left to rewrite."""
-    while any([_select(node, flow, primitives) for node in flow.nodes()]):
+    while True:
+        before = flow.predecessors()
+        guards: dict[Value, Guards] = {
+            site.child: site.guards for n in before if isinstance(n.exit, Calls) for site in n.exit.sites if site.guards
+        }
+        if not any([_select(node, before, guards, primitives) for node in before]):
+            return
         shorten(flow)
 
 
@@ -37,16 +44,13 @@ class _Arm:
     reads: dict[Value, Op] = field(default_factory=dict)
 
 
-def _select(node: Node, flow: Flow, primitives: Primitives) -> bool:
+def _select(
+    node: Node, before: dict[Node, list[Node]], guards: Mapping[Value, Guards], primitives: Primitives
+) -> bool:
+    """`before` may count nodes that are gone: then a branch waits for the next round."""
     out = node.exit
     if not isinstance(out, Split):
         return False
-    before = flow.predecessors()
-    if node not in before:
-        return False
-    guards: dict[Value, Guards] = {
-        site.child: site.guards for n in before if isinstance(n.exit, Calls) for site in n.exit.sites if site.guards
-    }
     join = _join_of(out, before)
     if join is None:
         return False
@@ -69,6 +73,8 @@ def _select(node: Node, flow: Flow, primitives: Primitives) -> bool:
 
 def _join_of(out: Split, before: Mapping[Node, Sequence[Node]]) -> Node | None:
     """Where both arms lead, if each is a node of its own or nothing."""
+    if not any(isinstance(arm.exit, Goto) for arm in (out.then, out.other)):
+        return None
     ends = set()
     for arm in (out.then, out.other):
         if len(before[arm]) == 1 and isinstance(arm.exit, Goto):
