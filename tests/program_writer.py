@@ -117,9 +117,12 @@ class Writer(ExpressionWriter):
         opening = ["if node is None:", f"    return {self.float(scope_of(float=['a']))}"]
         for k, side in enumerate(("left", "right", "left")[: 2 + (self.pick(4) == 1)]):
             test = f"node.{side} is not None"
-            if self.pick(2):
-                more = (self.condition(scope), f"node.{side}.value > a")[self.pick(2)]
-                test = f"{test} and {more}"
+            form = self.pick(3)
+            if form == 1:
+                test = f"{test} and {(self.condition(scope), f'node.{side}.value > a')[self.pick(2)]}"
+            elif form == 2:
+                opening.append(f"b{k} = node.{side}.value > a if {test} and {self.condition(scope)} else {self.pick(2) == 1}")
+                test = f"b{k} and {test}"
             call = f"tested(node.{side}, {self.float(scope)})"
             other = self.float(scope)
             if self.pick(2):

@@ -164,6 +164,48 @@ def test_what_is_wrong_with_regions_is_named(what: str) -> None:
         verify_program(program, type_rule)
 
 
+GUARDED = """module @f
+func @f(%x: float64, %a: pybool, %b: pybool) -> (float64) {
+  %y: float64 = if %a {
+    %u: float64 = call %x, %b, %a [function="f"]
+    yield %u
+  } else {
+    yield %x
+  }
+  %z: float64 = if %b {
+    %v: float64 = call %x, %a, %a [function="f"]
+    yield %v
+  } else {
+    yield %x
+  }
+  %r: float64 = sub %y, %z
+  return %r
+}
+"""
+
+
+def guard_of_another_type(program: Program) -> None:
+    sites = program.regions[0].exit.sites  # type: ignore[union-attr]
+    sites[0].guards = ((sites[0].args[0], True),)
+
+
+def result_of_another_type(program: Program) -> None:
+    read = next(op for region in program.regions for op in region.ops if op.name == "load_or")
+    read.operands[1] = program.regions[0].exit.sites[0].guards[0][0]  # type: ignore[union-attr]
+    program.regions[1].loads.append((next(c for c in program.functions["f"].columns if c.name == "b"), read.operands[1]))
+
+
+@pytest.mark.parametrize(
+    "what, spoil", [("it branches on", guard_of_another_type), ("the field is no pybool", result_of_another_type)]
+)
+def test_what_is_wrong_with_guarded_calls_is_named(what: str, spoil: Callable[[Program], None]) -> None:
+    program = regions(parse(GUARDED))
+    verify_program(program, type_rule)
+    spoil(program)
+    with pytest.raises(InternalError, match=what):
+        verify_program(program, type_rule)
+
+
 def test_what_is_wrong_with_adjoints_is_named() -> None:
     program = regions(parse(LOOP))
     adjoints = adjoint(program, [0, program.inputs[0]])

@@ -167,6 +167,45 @@ func @main(%x: float64, %n: int) -> (float64) {
     [[np.float64(x), n] for x, n in ((0.3, 0), (0.7, 3), (1.4, 4), (-1.2, 5), (2.5, 6))],
 )
 
+GUARDED = Sample(  # a result that is selected, an argument that only the arm may compute, another arm with work
+    """module @sum
+input %w: float64[2]
+table node(left: ref<node?>, right: ref<node?>, x: float64[2]) unique
+func @sum(%n: ref<node>, %s: float64) -> (float64) {
+  %x: float64[2] = load %n [table="node", field=2]
+  %p: float64 = matmul %x, %w
+  %l: ref<node?> = load %n [table="node", field=0]
+  %nl: pybool = isnull %l
+  %a: float64 = if %nl {
+    yield %s
+  } else {
+    %la: ref<node> = assured %l
+    %v: float64 = call %la, %p [function="sum"]
+    yield %v
+  }
+  %r: ref<node?> = load %n [table="node", field=1]
+  %nr: pybool = isnull %r
+  %b: float64 = if %nr {
+    %e: float64 = exp %p
+    yield %e
+  } else {
+    %ra: ref<node> = assured %r
+    %q: float64 = mul %s, %p
+    %u: float64 = call %ra, %q [function="sum"]
+    %f: float64 = mul %u, %p
+    yield %f
+  }
+  %t: float64 = sub %a, %b
+  %y: float64 = tanh %t
+  return %y
+}
+""",
+    [[0, 0.5], [4, -1.0], [3, 2.0]],
+    [RNG.normal(size=2)],
+    {"node": [[1, 2, RNG.normal(size=2)], [3, -1, RNG.normal(size=2)], [-1, 3, RNG.normal(size=2)],
+              [-1, 4, RNG.normal(size=2)], [-1, -1, RNG.normal(size=2)]]},
+)
+
 MAP = Sample(
     """module @sum
 table item(x: float64[2], kids: seq<item>) unique
@@ -299,6 +338,7 @@ SAMPLES = {
     "swap": SWAP,
     "tree": TREE,
     "returns": RETURNS,
+    "guarded": GUARDED,
     "map": MAP,
     "raises": RAISES,
     "branches": BRANCHES,

@@ -59,7 +59,7 @@ func @main(%x: float64[2], %n: int) -> (float64[2]) {
     [0.4 * np.arange(6.0).reshape(2, 3) / 6, np.float64(0.7)],
 )
 
-DIFFERENTIABLE = {n: SAMPLES[n] for n in ("swap", "tree", "returns", "map", "branches", "leave_early")}
+DIFFERENTIABLE = {n: SAMPLES[n] for n in ("swap", "tree", "returns", "guarded", "map", "branches", "leave_early")}
 DIFFERENTIABLE |= {n: LOOPS[n] for n in ("child_sum", "conditional", "stops", "carried")} | {"uniform": UNIFORM}
 PASSES = [Pass("simplify", simplify), Pass("fission", fission), Pass("hoist", hoist)]
 

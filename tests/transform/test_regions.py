@@ -69,6 +69,13 @@ def test_sibling_calls_share_one_fork() -> None:
     assert forks(cut(SAMPLES["tree"])) == [2]
 
 
+def test_calls_behind_tests_share_one_fork() -> None:
+    program = cut(SAMPLES["guarded"])
+    assert 2 in forks(program) and any(name.startswith("sum.arm") for name in program.functions)
+    both = next(r.exit for r in program.regions if isinstance(r.exit, Fork) and len(r.exit.sites) == 2)
+    assert [[truth for _, truth in site.guards] for site in both.sites] == [[False], [False]]
+
+
 def test_a_call_does_not_pass_a_check_of_an_earlier_result() -> None:
     program = cut(SAMPLES["raises"])
     main = [r for r in program.regions if r.function == "main" and isinstance(r.exit, Fork)]
