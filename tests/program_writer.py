@@ -121,7 +121,8 @@ class Writer(ExpressionWriter):
             if form == 1:
                 test = f"{test} and {(self.condition(scope), f'node.{side}.value > a')[self.pick(2)]}"
             elif form == 2:
-                opening.append(f"b{k} = node.{side}.value > a if {test} and {self.condition(scope)} else {self.pick(2) == 1}")
+                held = f"{test} and {self.condition(scope)}"
+                opening.append(f"b{k} = node.{side}.value > a if {held} else {self.pick(2) == 1}")
                 test = f"b{k} and {test}"
             call = f"tested(node.{side}, {self.float(scope)})"
             other = self.float(scope)

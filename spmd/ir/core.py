@@ -14,8 +14,8 @@ Structural ops (all others are primitives of `spmd.ops`):
   column    seq        attrs table, field               -> Num[?, ...]: that field of all rows of the run
   isnull    ref                                         -> bool
   same      ref, ref                                    -> bool: one and the same row
-  assured   ref                                         -> Ref that is not nullable, where a test has shown it; in regions
-            also for rows that the test did not let pass: what is done with it then is not looked at
+  assured   ref                                         -> Ref that is not nullable, where a test has shown it. In
+            regions also where the test has shown that it is none: what is made of it there is not looked at
   nonnull   ref        attrs error                      -> Ref that is not nullable; raises AttributeError/TypeError
   seqslice  seq, int lo, int hi  (already clipped)      -> Seq: rows lo..hi-1 of the run
   if        cond       blocks (then, else)              -> what the arms yield

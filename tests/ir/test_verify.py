@@ -191,8 +191,9 @@ def guard_of_another_type(program: Program) -> None:
 
 def result_of_another_type(program: Program) -> None:
     read = next(op for region in program.regions for op in region.ops if op.name == "load_or")
-    read.operands[1] = program.regions[0].exit.sites[0].guards[0][0]  # type: ignore[union-attr]
-    program.regions[1].loads.append((next(c for c in program.functions["f"].columns if c.name == "b"), read.operands[1]))
+    column = next(c for c in program.functions["f"].columns if c.name == "b")
+    read.operands[1] = Value(column.type)
+    program.regions[1].loads.append((column, read.operands[1]))
 
 
 @pytest.mark.parametrize(
