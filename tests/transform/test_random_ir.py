@@ -18,7 +18,7 @@ from spmd.ir.region import Program
 from spmd.ir.region_verify import verify_adjoints, verify_program
 from spmd.ir.verify import verify
 from spmd.ops.table import PRIMITIVES, type_rule
-from spmd.transform import columns, forks
+from spmd.transform import columns, forks, guards, results
 from spmd.transform.adjoint import adjoint
 from spmd.transform.fission import fission
 from spmd.transform.hoist import hoist
@@ -75,8 +75,8 @@ def check(seed: int, examples: int, gradients: bool) -> None:
         if not isinstance(expected, list):
             assert found == [expected, expected]
             continue
-        for results, _ in found:
-            np.testing.assert_array_equal(results, expected)
+        for values, _ in found:
+            np.testing.assert_array_equal(values, expected)
         if gradients:
             check_gradients(module, made, found, given)
 
@@ -148,7 +148,28 @@ def calls_pass_checks(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(forks, "may_raise", lambda *_: False)
 
 
-FAULTS = {columns_always_shared: 0, moves_made_sequential: 130, calls_pass_checks: 310}  # and the seed to begin with
+def arms_run_everywhere(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(guards, "_harmless", lambda op, _: op.name != "load" or not op.attrs["table"].startswith("@"))
+
+
+def missing_results_are_zero(patch: pytest.MonkeyPatch) -> None:
+    def merged(cond: Any, truth: bool, first: Any, second: Any, real: Any = results._merged) -> Any:
+        zeros = {read: read.operands[1] for read in second.reads.values()}
+        steps = real(cond, truth, first, second)
+        for read, zero in zeros.items():
+            read.operands[1] = zero
+        return steps
+
+    patch.setattr(results, "_merged", merged)
+
+
+FAULTS = {  # and the seed to begin with
+    columns_always_shared: 0,
+    moves_made_sequential: 130,
+    calls_pass_checks: 310,
+    arms_run_everywhere: 0,
+    missing_results_are_zero: 0,
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
