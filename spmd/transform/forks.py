@@ -27,7 +27,6 @@ from spmd.transform.view import View
 
 BETWEEN = 64  # nodes between two calls
 
-
 Positions = dict[Step | CallSite, int]
 
 
