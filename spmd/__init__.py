@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spmd.config import configure as configure
     from spmd.errors import SpmdError as SpmdError
     from spmd.explanation import explain as explain
+    from spmd.runtime.heap import release_memory as release_memory
 
 _HOMES = {
     "vmap": "spmd.api",
@@ -28,6 +29,7 @@ _HOMES = {
     "vjp": "spmd.api",
     "explain": "spmd.explanation",
     "configure": "spmd.config",
+    "release_memory": "spmd.runtime.heap",
     "SpmdError": "spmd.errors",
 }
 _SUBPACKAGES = ("learn",)

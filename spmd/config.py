@@ -31,6 +31,9 @@ class Options:
     budget: int = GIB
     """Bytes that live frames may take before scheduling narrows; at twice as many recursion is stopped. All frames of
     a run and its tape may take four times as many; beyond, the batch runs in pieces that gradients run again."""
+    keep: int = GIB // 2
+    """Bytes that may lie free at the end of the process's heap for the next runs; 0 leaves the allocator as it is. What
+    counts is the value when the first program is compiled. `release_memory` returns them to the system."""
     width: int | None = None
     """Vector width in bits; None takes the machine's widest."""
 
@@ -39,8 +42,10 @@ class Options:
             raise ValueError(f"traceback must be 'short' or 'full', not {self.traceback!r}")
         if not isinstance(self.log, str):
             raise ValueError(f"log must be text such as 'passes,+ir', not {self.log!r}")
-        if isinstance(self.budget, bool) or not isinstance(self.budget, int) or self.budget < 0:
-            raise ValueError(f"budget must be a number of bytes, not {self.budget!r}")
+        for name in ("budget", "keep"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ValueError(f"{name} must be a number of bytes, not {value!r}")
         if self.width is not None and self.width not in WIDTHS:
             raise ValueError(f"width must be one of {', '.join(map(str, WIDTHS))} bits, not {self.width!r}")
 
@@ -76,6 +81,9 @@ VARIABLES = (
     Variable("SPMD_LOG", "log", str, "Streams to print, as in passes,ir."),
     Variable(
         "SPMD_BUDGET", "budget", read_bytes, "Memory for live frames and the tape, as in 512MiB. Default: 1GiB."
+    ),
+    Variable(
+        "SPMD_KEEP", "keep", read_bytes, "Freed memory that the process keeps for the next runs. Default: 512MiB."
     ),
     Variable("SPMD_WIDTH", "width", _read_width, "Vector width in bits: 64, 128, 256 or 512. Default: the widest."),
 )

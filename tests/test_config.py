@@ -16,20 +16,26 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_defaults() -> None:
-    assert read_environment() == Options("short", "", GIB, None)
+    assert read_environment() == Options("short", "", GIB, GIB // 2, None)
 
 
 def test_every_variable_sets_its_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"TRACEBACK": "full", "LOG": "passes,+ir", "BUDGET": "64MiB", "WIDTH": "256"}
+    given = {"TRACEBACK": "full", "LOG": "passes,+ir", "BUDGET": "64MiB", "KEEP": "1MiB", "WIDTH": "256"}
     for name, value in given.items():
         monkeypatch.setenv(f"SPMD_{name}", value)
-    assert read_environment() == Options("full", "passes,+ir", 64 << 20, 256)
+    assert read_environment() == Options("full", "passes,+ir", 64 << 20, 1 << 20, 256)
     assert {variable.name.removeprefix("SPMD_") for variable in VARIABLES} == set(given)
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("SPMD_TRACEBACK", "long"), ("SPMD_BUDGET", "lots"), ("SPMD_BUDGET", "-1"), ("SPMD_WIDTH", "100")],
+    [
+        ("SPMD_TRACEBACK", "long"),
+        ("SPMD_BUDGET", "lots"),
+        ("SPMD_BUDGET", "-1"),
+        ("SPMD_KEEP", "-1"),
+        ("SPMD_WIDTH", "100"),
+    ],
 )
 def test_a_bad_variable_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)

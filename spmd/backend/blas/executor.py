@@ -29,7 +29,7 @@ from spmd.ir.region import AdjointRegion, Program
 from spmd.ir.types import Num, Ref, Seq
 from spmd.runtime.code import Code
 from spmd.runtime.frames import TableData
-from spmd.runtime.heap import keep_freed_memory
+from spmd.runtime.heap import WATERMARK, keep_freed_memory
 from spmd.runtime.machine import Machine
 from spmd.runtime.ragged import Ragged
 from spmd.runtime.threads import BLAS
@@ -134,6 +134,7 @@ class Compiled:
                 self._give(run, params, batch)
                 run.run()
         self.capacities = [max(64, t.n) for t in run.frames]
+        WATERMARK.ran(run.bytes)
         return Chunk(run, kept, batch)
 
     def _give(self, run: Machine, params: Sequence[Any], batch: int) -> None:

@@ -87,14 +87,18 @@ class Run:
         self.results = [_result(column, list(rows)) for column, rows in zip(columns, zip(*parts))]
 
     def _rows(self, column: ColumnSpec, chunk: Chunk) -> Any:
-        """The results of a chunk. A tape may hold its cells as residuals, and results are the caller's to write to."""
+        """The results of a chunk, which are the caller's to write to and to keep: copied where a tape may hold their
+        cells as residuals, where they are inputs, and where they would keep far more memory than their own."""
         run = chunk.run
         rows = run.frames[self.compiled.code.entry].read(column, slice(0, chunk.batch), run.arenas)
+        ended = self.again is None and not run.tape
         if isinstance(rows, tuple):
             return rows
         if isinstance(rows, Ragged):
-            return rows if self.again is None and not run.tape else packed(rows.data[rows.index()], rows.dims)
-        return rows.copy() if run.tape or self.again is not None else rows
+            arena = run.arenas.get(column.dtype, column.shape)
+            own = ended and not arena.borrowed and 2 * int(rows.sizes.sum()) >= len(arena.buffer)
+            return rows if own else packed(rows.data[rows.index()], rows.dims)
+        return owned(rows) if ended else rows.copy()
 
     @property
     def log(self) -> Log:
@@ -200,7 +204,7 @@ class Run:
                 out.append(self._ragged_param(back, number, column, chunk))
                 continue
             own = back.frames[code.entry][column.slot]
-            out.append(None if own is None else own[: chunk.batch])
+            out.append(None if own is None else owned(own[: chunk.batch]))
         return out
 
     @staticmethod
@@ -214,6 +218,11 @@ class Run:
             total = int(dims.prod(axis=1).sum())
             return packed(np.zeros((total, *column.shape), column.dtype), dims)
         return Ragged(arena, lo, dims).pack()
+
+
+def owned(rows: Array) -> Array:
+    """Rows for the caller to keep: a copy where they would hold on to more than twice their memory."""
+    return rows if rows.base is None or 2 * rows.nbytes >= rows.base.nbytes else rows.copy()
 
 
 def _result(column: ColumnSpec, parts: list[Any]) -> Any:
