@@ -113,7 +113,7 @@ def irregular_nesting(level: list[Site], origin: Origin, decisions: Decisions) -
             continue
         ancestors = _above(site)
         if len(ancestors) >= NESTED_ALIKE:
-            _make_nodes(ancestors[-1], [site, *ancestors], origin, decisions)
+            _make_nodes([site, *ancestors], origin, decisions)
             return True
         top = site
         while top.parent is not None:
@@ -133,7 +133,7 @@ def irregular_nesting(level: list[Site], origin: Origin, decisions: Decisions) -
                 other for other in _subtree(highest)
                 if structural(other) and (other is highest or other is site or _known_to_fit(highest, other, allowed))
             ]
-            _make_nodes(highest, chosen, origin, decisions)
+            _make_nodes(chosen, origin, decisions)
             return True
     return False
 
@@ -223,7 +223,7 @@ def _fits_group(site: Site, group: int, origin: Origin, allowed: list[Kinds]) ->
     return True
 
 
-def _make_nodes(highest: Site, chosen: list[Site], origin: Origin, decisions: Decisions) -> None:
+def _make_nodes(chosen: list[Site], origin: Origin, decisions: Decisions) -> None:
     """Makes tuples and dictionaries of the chosen sites nodes of one new group."""
     group = decisions.groups
     decisions.groups += 1

@@ -33,7 +33,8 @@ from spmd.frontend.values import (
     tuple_of,
 )
 from spmd.ir.core import Value
-from spmd.ir.types import Num, Ref
+from spmd.ir.types import Ref
+from spmd.ops.numpy_shapes import size_of
 
 RECORD_METHODS = frozenset({"_replace", "_asdict"})
 
@@ -103,7 +104,8 @@ def _of_array(low: Lowering, thing: Leaf, name: str, node: Any) -> Abstract:
     if name == "dtype":
         return Const(np.dtype(type_.dtype))
     if name == "size":
-        return _size(low, thing)
+        size = size_of(low.b, thing.value)
+        return Const(size) if isinstance(size, int) else Leaf(size)
     if name == "T":
         if type_.rank < 2:
             return thing
@@ -115,17 +117,6 @@ def dimension(low: Lowering, thing: Leaf, axis: int) -> Abstract:
     """A size of an array: a constant where it is known."""
     size = thing.type.shape[axis]
     return Const(size) if size is not None else Leaf(low.b.emit("dim", thing.value, axis=axis))
-
-
-def _size(low: Lowering, thing: Leaf) -> Abstract:
-    if thing.type.static:
-        return Const(thing.type.size)
-    plain = Num("int64")
-    total = low.converter.constant(1, plain)
-    for k in range(thing.type.rank):
-        size = low.converter.number(dimension(low, thing, k), Num("int64", python=True))
-        total = low.b.emit("mul", total, low.b.emit("cast", size, dtype="int64", python=False))
-    return Leaf(low.b.emit("cast", total, dtype="int64", python=True))
 
 
 # ---------------------------------------------------------------------------------------------- objects

@@ -20,8 +20,10 @@ from spmd.ir.build import constant_type
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num
 from spmd.ops import operators
-from spmd.ops.arguments import bind
+from spmd.ops.arguments import bind, product, sizes_of_value
+from spmd.ops.numpy_creation import filled
 from spmd.ops.numpy_elementwise import select
+from spmd.ops.numpy_shapes import moved, reshaped
 
 MASK = 2**32 - 1
 Rule = Callable[[Lowering, list[Abstract], dict[str, Abstract], Any], Abstract]
@@ -45,9 +47,7 @@ def as_column(low: Lowering, run: Run, node: Any) -> Value:
 def _filled(low: Lowering, run: Run, item: Const) -> Value:
     """A list whose items are all one number that is known now."""
     length = low.b.insert("length", [run.value], [INT]).result
-    dims = low.b.emit("stack", low.b.emit("cast", length, dtype="int64", python=False), axis=0)
-    number = low.converter.constant(item.value, Num(constant_type(item.value).dtype))
-    return low.b.emit("fill_to", number, dims, shape=(None,))
+    return filled(low.b, low.converter.constant(item.value, Num(constant_type(item.value).dtype)), [length])
 
 
 def _python_kind(run: Run) -> Num | None:
@@ -88,16 +88,7 @@ def _stack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], nod
     assert isinstance(type_, Num)
     if not isinstance(axis, Const) or not isinstance(axis.value, int) or not -type_.rank <= axis.value < type_.rank:
         raise low.error(UnsupportedType, "the axis to stack along must be a constant in range", node)
-    return Leaf(_moved(low, column, axis.value % type_.rank))
-
-
-def _moved(low: Lowering, column: Value, axis: int) -> Value:
-    """The array with its first axis at `axis`."""
-    if not axis:
-        return column
-    perm = [*range(1, column.type.rank)]  # type: ignore[union-attr]
-    perm.insert(axis, 0)
-    return low.b.emit("transpose", column, perm=tuple(perm))
+    return Leaf(moved(low.b, column, 0, axis.value % type_.rank))
 
 
 def _some_rows(low: Lowering, run: Run, node: Any, text: str) -> Value:
@@ -146,13 +137,9 @@ def _concatenate(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract
     if not isinstance(number, int) or not -type_.rank < number < type_.rank - 1:
         raise low.error(UnsupportedType, "the axis to concatenate along must be a constant in range", node)
     axis = number % (type_.rank - 1)
-    plain = Num("int64")
-    count = low.b.emit("cast", low.b.emit("dim", column, axis=0), dtype="int64", python=False)
-    sizes = [low.converter.constant(n, plain) for n in type_.shape[1:]]
-    sizes[axis] = low.b.emit("mul", count, sizes[axis])
-    shape = tuple(None if k == axis else n for k, n in enumerate(type_.shape[1:]))
-    dims = low.b.emit("stack", *sizes, axis=0)
-    return Leaf(low.b.emit("reshape_to", _moved(low, column, axis), dims, shape=shape))
+    count, *sizes = sizes_of_value(low.b, column)
+    sizes[axis] = product(low.b, [count, sizes[axis]])
+    return Leaf(reshaped(low.b, moved(low.b, column, 0, axis), sizes))
 
 
 def _sum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:

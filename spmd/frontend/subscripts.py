@@ -20,6 +20,7 @@ from spmd.frontend.scope import Facts
 from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node, Run, Struct, describe, list_of, tuple_of
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref, Seq
+from spmd.ops.numpy_shapes import with_axes
 
 
 def subscript(low: Lowering, node: Any) -> Abstract:
@@ -192,7 +193,8 @@ def _run_pick(low: Lowering, run: Run, part: Any, node: Any) -> Abstract:
         start, stop, step = part
         if not (isinstance(step, Const) and step.value in (None, 1)):
             raise low.error(UnsupportedType, "a list can be sliced only with step 1", node)
-        bounds = [_clipped(low, run, start, 0), _clipped(low, run, stop, None)]
+        length = low.b.insert("length", [run.value], [INT]).result
+        bounds = [_clipped(low, length, start, 0), _clipped(low, length, stop, None)]
         value = low.b.insert("seqslice", [run.value, *bounds], [Seq(run.table)]).result
         return Run(value, run.item, run.fields, run.kind)
     if not (isinstance(part, (Leaf, Const)) and low.value(part).type.kind in "iub"):  # type: ignore[union-attr]
@@ -200,9 +202,8 @@ def _run_pick(low: Lowering, run: Run, part: Any, node: Any) -> Abstract:
     return run_item(low, run, low.value(part))
 
 
-def _clipped(low: Lowering, run: Run, bound: Abstract, default: int | None) -> Value:
+def _clipped(low: Lowering, length: Value, bound: Abstract, default: int | None) -> Value:
     """A slice bound as Python clips it: negative counts from the end, then 0 <= bound <= length."""
-    length = low.b.insert("length", [run.value], [INT]).result
     if isinstance(bound, Const) and bound.value is None:
         return low.b.const(0) if default == 0 else length
     b = low.b
@@ -288,7 +289,7 @@ def _one_axis(low: Lowering, array: Value, part: Any, axis: int, node: Any) -> t
     type_ = array.type
     assert isinstance(type_, Num)
     if isinstance(part, Const) and part.value is None:
-        return low.attempt(lambda: _insert_axis(low, array, axis), node), axis + 1
+        return low.attempt(lambda: with_axes(low.b, array, [axis]), node), axis + 1
     if isinstance(part, tuple):
         return low.attempt(lambda: _sliced(low, array, part, axis, node), node), axis + 1
     if _is_dynamic_or_int(part):
@@ -296,18 +297,6 @@ def _one_axis(low: Lowering, array: Value, part: Any, axis: int, node: Any) -> t
         front = low.b.emit("transpose", array, perm=perm) if axis else array
         return low.attempt(lambda: low.b.emit("index", front, _integer(low, part, node)), node), axis
     raise low.error(UnsupportedType, f"an array cannot be indexed by {describe(part)} in lanes", node)
-
-
-def _insert_axis(low: Lowering, array: Value, axis: int) -> Value:
-    type_ = array.type
-    assert isinstance(type_, Num)
-    shape = (*type_.shape[:axis], 1, *type_.shape[axis:])
-    if type_.static:
-        return low.b.emit("reshape", array, shape=shape)
-    sizes = [low.b.emit("dim", array, axis=k) for k in range(type_.rank)]
-    sizes.insert(axis, low.b.const(1))
-    plain = [low.b.emit("cast", s, dtype="int64", python=False) for s in sizes]
-    return low.b.emit("reshape_to", array, low.b.emit("stack", *plain, axis=0), shape=shape)
 
 
 def _sliced(low: Lowering, array: Value, part: tuple[Any, Any, Any], axis: int, node: Any) -> Value:

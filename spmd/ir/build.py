@@ -27,6 +27,8 @@ class Builder:
         self.span: Span | None = None
         self._prefix = order
         self._next = 0
+        # Per block: value -> the op that made it, of as many ops as were looked at.
+        self._made: dict[Block, tuple[dict[Value, Op], int]] = {}
 
     def position(self) -> tuple[int, ...]:
         """A fresh program position, later than all given before."""
@@ -41,6 +43,15 @@ class Builder:
             yield block
         finally:
             self.block = outer
+
+    def definition(self, value: Value) -> Op | None:
+        """The op of the current block that made a value."""
+        ops = self.block.ops
+        made, seen = self._made.get(self.block, ({}, 0))
+        if seen < len(ops):
+            made.update((result, op) for op in ops[seen:] for result in op.results)
+            self._made[self.block] = made, len(ops)
+        return made.get(value)
 
     def insert(
         self,

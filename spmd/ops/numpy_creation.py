@@ -28,7 +28,7 @@ from spmd.ops.arguments import (
 from spmd.ops.calculus import dims_of, num
 from spmd.ops.numpy_elementwise import Rule, converted, rounding
 from spmd.ops.primitive import Refusal
-from spmd.ops.promotion import as_value, cast, constant_of, definition, strengthen
+from spmd.ops.promotion import as_value, cast, constant_of, strengthen
 
 
 def filled(b: Builder, value: Value, sizes: Sequence[Size]) -> Value:
@@ -143,7 +143,7 @@ def _item_in_dtype(b: Builder, item: Any, dtype: str) -> Value:
     if isinstance(item, (tuple, list)):
         return _in_dtype(b, item, dtype)
     value = as_value(b, item)
-    kind, op = np.dtype(dtype).kind, definition(b, value)
+    kind, op = np.dtype(dtype).kind, b.definition(value)
     if kind in "iu" and op is not None and op.name in ("column", "fill_to") and num(value).dtype != dtype:
         raise Refusal("a list of lists of varying length cannot become an array of another integer type",
                       "convert it afterwards, with astype.")

@@ -134,14 +134,19 @@ def _swapaxes(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     return swapped_axes(b, array(b, x), i, j)
 
 
+def moved(b: Builder, x: Value, source: int, destination: int) -> Value:
+    """The value with one of its axes elsewhere."""
+    perm = [k for k in range(num(x).rank) if k != source]
+    perm.insert(destination, source)
+    return permuted(b, x, perm)
+
+
 def _moveaxis(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     bound = bind("np.moveaxis", "a source destination", args, kwargs)
     x, source, destination = needed("np.moveaxis", bound, "a", "source", "destination")
     value = array(b, x)
     i, j = (axis_number(static_int(b, "np.moveaxis", AXIS, k), num(value).rank) for k in (source, destination))
-    perm = [k for k in range(num(value).rank) if k != i]
-    perm.insert(j, i)
-    return permuted(b, value, perm)
+    return moved(b, value, i, j)
 
 
 def _expand_dims(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
@@ -265,10 +270,14 @@ def _ndim(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> int:
     return num(array(b, *needed("np.ndim", bind("np.ndim", "a", args, kwargs), "a"))).rank
 
 
-def _size(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Size:
-    x = array(b, *needed("np.size", bind("np.size", "a -axis", args, kwargs), "a"))
+def size_of(b: Builder, x: Value) -> Size:
+    """The number of elements: an int where it is known, else a Python int of the program's."""
     total = product(b, sizes_of_value(b, x))
     return total if isinstance(total, int) else cast(b, total, "int64", True)
+
+
+def _size(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Size:
+    return size_of(b, array(b, *needed("np.size", bind("np.size", "a -axis", args, kwargs), "a")))
 
 
 SHAPE_CALLS: dict[Any, Rule] = {

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spmd.ir.build import Builder, constant_type
-from spmd.ir.core import Op, Value
+from spmd.ir.core import Value
 from spmd.ir.types import Num, Shape
 from spmd.ops.calculus import dims_of, num
 from spmd.ops.casts import CASTS
@@ -49,16 +49,8 @@ def constant_of(b: Builder, x: Any) -> Any:
     """The number that a value is, if it is a constant of this block, else None."""
     if not isinstance(x, Value):
         return x
-    op = definition(b, x)
+    op = b.definition(x)
     return op.attrs["value"] if op is not None and op.name == "const" else None
-
-
-def definition(b: Builder, x: Value) -> Op | None:
-    """The op of the current block that made a value."""
-    for op in reversed(b.block.ops):
-        if any(r is x for r in op.results):
-            return op
-    return None
 
 
 def type_name(type_: Num) -> str:
@@ -162,10 +154,9 @@ def _common_dims(b: Builder, values: Sequence[Value], shapes: Sequence[Shape], r
 
 def _shape_key(b: Builder, x: Value) -> Value:
     """A value that stands for the sizes of `x`: two values of one key have equal shapes."""
-    made = {r: op for op in b.block.ops for r in op.results}
-    while (op := made.get(x)) is not None:
+    while (op := b.definition(x)) is not None:
         if op.name == "broadcast_to":
-            dims = made.get(op.operands[1])
+            dims = b.definition(op.operands[1])
             if dims is None or dims.name != "shape_of":
                 return op.operands[1]
             x = dims.operands[0]

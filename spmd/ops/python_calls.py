@@ -30,6 +30,13 @@ def _positional(title: str, args: list[Any], kwargs: dict[str, Any], low: int, h
     return args
 
 
+def _with_last(name: str, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments with the keyword of this name as the last positional one."""
+    if name not in kwargs:
+        return args, kwargs
+    return [*args, kwargs[name]], {k: v for k, v in kwargs.items() if k != name}
+
+
 def python_float(b: Builder, x: Any) -> Value:
     """float(x) of a number."""
     value = as_value(b, x)
@@ -131,9 +138,7 @@ def _pair(b: Builder, name: str, x: Value, y: Value) -> Value:
 
 
 def _round(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    if "ndigits" in kwargs:
-        args, kwargs = [*args, kwargs.pop("ndigits")], kwargs
-    x, *digits = _positional("round", args, kwargs, 1, 2)
+    x, *digits = _positional("round", *_with_last("ndigits", args, kwargs), 1, 2)
     value = as_value(b, x)
     if not num(value).python and num(value).dtype == "bool":
         raise TypeError("type numpy.bool doesn't define __round__ method")
@@ -152,9 +157,7 @@ def _round(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
 
 
 def _sum(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    if "start" in kwargs:
-        args, kwargs = [*args, kwargs.pop("start")], kwargs
-    items, *start = _positional("sum", args, kwargs, 1, 2)
+    items, *start = _positional("sum", *_with_last("start", args, kwargs), 1, 2)
     total: Any = start[0] if start else 0
     if isinstance(items, Value):
         return _sum_of_array(b, items, total)
