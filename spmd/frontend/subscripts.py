@@ -218,6 +218,8 @@ def _clipped(low: Lowering, length: Value, bound: Abstract, default: int | None)
 def run_item(low: Lowering, run: Run, index: Value) -> Abstract:
     """Item `index` of a list; raises the example's IndexError."""
     ref = low.b.insert("item", [run.value, index], [Ref(run.table)], {"table": run.table, "checked": True}).result
+    if run.item is UNBOUND and not run.table.startswith("@"):  # no list of this kind has an item
+        end_in_error(low, (IndexError, (f"{run.kind} index out of range",)))
     return load_item(low, run, ref)
 
 
