@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from spmd.compiler.signature.gradients import numbers, parts_given
+from spmd.compiler.signature.cotangents import numbers, parts_given
 from spmd.compiler.signature.results import container, parts_of
 from spmd.errors import OptionError, UnsupportedType
 from spmd.frontend.values import Abstract, Leaf, Struct

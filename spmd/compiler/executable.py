@@ -18,7 +18,8 @@ from spmd.compiler.axes import gathered
 from spmd.compiler.signature import Packed
 from spmd.compiler.signature.aliases import severed
 from spmd.compiler.signature.columns import Columns, uniform
-from spmd.compiler.signature.gradients import CotangentRows, Fields, Gradients
+from spmd.compiler.signature.cotangents import CotangentRows, Fields
+from spmd.compiler.signature.gradients import Gradients
 from spmd.compiler.signature.results import Results, container
 from spmd.compiler.signature.sizes import fitted
 from spmd.compiler.trace import Argument, Traced, trace
@@ -175,7 +176,7 @@ class Call:
         frames of lists among them."""
         result = self.executable.traced.result
         given = gathered(result, given, out_axes, self.batch)
-        found = CotangentRows(self._size)
+        found = CotangentRows(self._field)
         return found.rows(result, given, list(self.run.results), self.batch), found.fields
 
     def ones(self, has_aux: bool = False) -> list[Any]:

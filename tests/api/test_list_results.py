@@ -40,6 +40,10 @@ def pairs_or_none(xs):
     return None
 
 
+def numbers_or_pairs(xs):
+    return [x if x > 0.0 else (x, None) for x in xs]
+
+
 def lists_of_lists(xs):
     return [[x * y for x in xs] for y in xs]
 
@@ -63,7 +67,11 @@ def rows(count: int) -> list[list[float]]:
 @pytest.mark.parametrize("target", ["auto", "blas", "reference"])
 @pytest.mark.parametrize("count", [1, 2, 33])
 @pytest.mark.parametrize(
-    "f", [constants, beside_constants, records, either_list, ints_or_floats, pairs_or_none, lists_of_lists]
+    "f",
+    [
+        constants, beside_constants, records, either_list, ints_or_floats, pairs_or_none, numbers_or_pairs,
+        lists_of_lists,
+    ],
 )
 def test_a_batch_of_lists_is_the_loops(f: Callable[[Any], Any], count: int, target: str) -> None:
     xs = rows(count)

@@ -140,8 +140,10 @@ class Run:
         params: list[list[Any]] = []
         state = Cotangents(self.module, self.tables)
         for (table, index), column in (fields or {}).items():
-            for frame, value in zip(self._interpreter.frames[table[1:]], column):
-                state.add(frame[index], value)
+            type_ = self.module.functions[table[1:]].results[index]
+            assert isinstance(type_, Num)
+            for number, frame in enumerate(self._interpreter.frames[table[1:]]):
+                state.add(frame[index], row_cotangent(type_, column, number))
         for k in range(self.batch):
             if per_lane:
                 state.of = {}

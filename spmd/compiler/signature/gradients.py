@@ -1,119 +1,33 @@
-"""Cotangents into a call and gradients out of it, in the user's containers.
+"""Gradients in the user's containers.
 
-The invariant: a gradient has its argument's structure with float leaves, other leaves are None; a cotangent has the
-result's structure.
+The invariant: a gradient has its argument's structure with float leaves, other leaves are None.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from batching import Packed, PackingError, Ragged, pack
+from batching import Packed, Ragged
 from batching.columns import (
     ArrayColumn,
     Column,
-    ListColumn,
     NoneColumn,
     NumberColumn,
     RaggedColumn,
     RecordColumn,
-    take,
 )
-from batching.schema import ArraySchema, ListSchema, NumberSchema, PackedSchema, RecordSchema, Schema, StringSchema
+from batching.schema import ArraySchema, NumberSchema, PackedSchema, RecordSchema, Schema, StringSchema
 from spmd.compiler.signature.columns import Columns
 from spmd.compiler.signature.results import container
-from spmd.errors import UnsupportedType
-from spmd.frontend.values import Abstract, Choice, Leaf, Run, Struct, describe
-from spmd.ir.types import Num
 from spmd.runtime.ragged import Ragged as RaggedRows
-from spmd.runtime.ragged import from_arrays, runs
 
 Fields = dict[tuple[str, int], Any]
 
 
-@dataclass(eq=False)
-class CotangentRows:
-    """Turns a cotangent, in a result's structure, into row values of the result's leaves (None for leaves that carry
-    none) and into `fields`: cotangents of the frames whose results are the items of lists.
-
-    `size(table)`: the number of frames of a function's table.
-    """
-
-    size: Callable[[str], int]
-    fields: Fields = field(default_factory=dict)
-
-    def rows(self, thing: Abstract, given: Any, results: list[Any], batch: int, name: str = "cotangent") -> list[Any]:
-        """`results`: the row values of the leaves themselves."""
-        if isinstance(thing, Struct):
-            return self._struct(thing, given, results, batch, name)
-        if isinstance(thing, Choice):
-            raise UnsupportedType("the cotangent of a result that is one of several kinds cannot be given",
-                                  hint="return a number, and differentiate that.")
-        if isinstance(thing, Run) and given is not None:
-            self._list(thing, given, results[0], name)
-            return [None]
-        if not isinstance(thing, Leaf):
-            return [None] * len(results)
-        if not thing.type.floating or given is None:
-            return [None]
-        return [_rows(thing.type, given, results[0], batch, name)]
-
-    def _struct(self, thing: Struct, given: Any, results: list[Any], batch: int, name: str) -> list[Any]:
-        found: list[Any] = []
-        for item, part, key in zip(thing.items, parts_given(thing, given, name), thing.names):
-            own = results[len(found) : len(found) + len(list(item.leaves()))]
-            found += self.rows(item, part, own, batch, f"{name}[{key!r}]")
-        return found
-
-    def _list(self, thing: Run, given: Any, handle: Any, name: str) -> None:
-        """The cotangents of the items of all lists, at the frames that they are the results of."""
-        first, count = handle
-        try:
-            packed = given if isinstance(given, Packed) else pack(list(given))
-        except (PackingError, TypeError):
-            raise UnsupportedType(f"the {name} has not the structure of the result: lists are needed") from None
-        root, schema = packed.root, packed.schema.root
-        if not isinstance(root, ListColumn) or not isinstance(schema, ListSchema) or not thing.table.startswith("@"):
-            raise UnsupportedType(f"the {name} has not the structure of the result: lists are needed")
-        if not np.array_equal(root.length, count):
-            raise UnsupportedType(f"the {name} has lists of other lengths than the result")
-        if not count.sum():
-            return
-        at = runs(root.start, root.length)
-        elements = PackedSchema(schema.element, packed.schema.tables)
-        whole = _unpacked(Packed(elements, take(root.elements, at), packed.tables, checked=True))
-        leaves = list(thing.item.leaves())
-        for k, row in zip(thing.fields, self.rows(thing.item, whole, [None] * len(leaves), len(at), f"{name}[...]")):
-            if row is None:
-                continue
-            if not isinstance(row, np.ndarray):
-                raise UnsupportedType("the cotangent of a list of arrays of varying size cannot be given")
-            shape = (self.size(thing.table), *row.shape[1:])
-            total = self.fields.setdefault((thing.table, k), np.zeros(shape, row.dtype))
-            np.add.at(total, runs(first, count), row)
-
-
-def parts_given(thing: Struct, given: Any, name: str) -> list[Any]:
-    """The cotangents of a container's items, None where there is none. Raises UnsupportedType for another structure."""
-    if given is None:
-        return [None] * len(thing.items)
-    if isinstance(given, Packed):
-        given = _unpacked(given)
-    if thing.kind == "dict" and isinstance(given, dict) and set(given) <= set(thing.names):
-        return [given.get(k) for k in thing.names]
-    ordered = thing.kind in ("tuple", "list", "namedtuple") and isinstance(given, (tuple, list))
-    if ordered and len(given) == len(thing.items):
-        return list(given)
-    if thing.kind == "dataclass" and type(given) is thing.cls:
-        return [getattr(given, str(k)) for k in thing.names]
-    raise UnsupportedType(f"the {name} has not the structure of the result: {describe(thing)} is needed")
-
-
-def _unpacked(given: Packed, leaf: Callable[[Any], Any] = np.asarray) -> Any:
+def unpacked(given: Packed, leaf: Callable[[Any], Any] = np.asarray) -> Any:
     """A packed record as a container of stacked leaves (through `leaf`)."""
     return stacked_columns(given.schema.root, given.root, lambda schema, column: Packed(
         PackedSchema(schema, given.schema.tables), column, given.tables, checked=True), leaf)
@@ -144,47 +58,6 @@ def stacked_columns(
     return rest(schema, column)
 
 
-def _rows(type_: Num, given: Any, result: Any, batch: int, name: str) -> Any:
-    if isinstance(given, Packed):
-        given = _unpacked(given)
-    if type_.static:
-        array = numbers(given, name, type_.dtype)
-        if array.shape == type_.shape and batch == 1 and array.shape != (batch, *type_.shape):
-            array = array[None]
-        if array.shape != (batch, *type_.shape):
-            raise UnsupportedType(f"the {name} has shape {array.shape}; {(batch, *type_.shape)} is needed")
-        return np.ascontiguousarray(array)
-    k = max(i for i, n in enumerate(type_.shape) if n is None) + 1
-    if isinstance(given, Ragged) and given.dims.shape[1] == k:
-        rows = RaggedRows(np.asarray(given.values, type_.dtype), given.start, given.dims).pack()
-    else:
-        rows = _from_each(given, type_, k, name)
-    if isinstance(result, RaggedRows) and (rows.trail != result.trail or not np.array_equal(rows.dims, result.dims)):
-        raise UnsupportedType(f"the {name} has arrays of other shapes than the result")
-    return rows
-
-
-def numbers(given: Any, name: str, dtype: str | None = None) -> Any:
-    """An array of numbers. Raises UnsupportedType for what is none: None is no zero inside an array."""
-    try:
-        array = np.asarray(given)
-    except ValueError:
-        raise UnsupportedType(f"the {name} holds arrays or lists of different sizes where an array is needed") from None
-    kinds = "biufc" if dtype is None or np.dtype(dtype).kind == "c" else "biuf"
-    if array.dtype.kind not in kinds and array.size:
-        raise UnsupportedType(f"the {name} holds something other than {'real ' if kinds == 'biuf' else ''}numbers")
-    return array if dtype is None else array.astype(dtype, copy=False)
-
-
-def _from_each(given: Any, type_: Num, k: int, name: str) -> RaggedRows:
-    """Ragged rows of an array for each example."""
-    arrays = [numbers(a, name, type_.dtype) for a in (given.to_list() if isinstance(given, Ragged) else given)]
-    for array in arrays:
-        if array.shape[k:] != type_.shape[k:] or array.ndim != type_.rank:
-            raise UnsupportedType(f"the {name} has an array of shape {array.shape}; {type_} is needed")
-    return from_arrays(arrays, k, type_.dtype)
-
-
 class Gradients:
     """Rebuilds the gradient of one argument from the cotangents of its leaves.
 
@@ -204,7 +77,7 @@ class Gradients:
         packed = self.packed
         floats = iter(found.arrays(packed))
         gradient = packed.gradient_like([next(floats) for _ in packed.float_leaves()])
-        return _unpacked(gradient, owned)
+        return unpacked(gradient, owned)
 
 
 def empty_gradient(name: str, packed: Packed) -> Any:

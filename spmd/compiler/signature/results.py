@@ -122,9 +122,8 @@ class Results:
         if self.batch and (tag == tag[0]).all() and _has_array(thing.alternatives[int(tag[0])]):
             chosen = int(tag[0])
             return self.stacked(thing.alternatives[chosen], iter(parts[chosen]))
-        kinds = [self._column(a, iter(rows), self.batch) for a, rows in zip(thing.alternatives, parts)]
-        schema = VariantSchema(tuple(s for s, _ in kinds))
-        return Packed(PackedSchema(schema), VariantColumn(tag.astype(np.int8), tuple(c for _, c in kinds)))
+        schema, column = self._column(thing, iter([tag, *(rows for part in parts for rows in part)]), self.batch)
+        return Packed(PackedSchema(schema), column)
 
     def _list(self, thing: Run, rows: tuple[Any, Any]) -> Packed:
         schema, column = self._column(thing, iter([rows]), self.batch)
@@ -157,6 +156,12 @@ class Results:
         if isinstance(thing, Const):
             thing, leaves = Leaf(Value(constant_type(thing.value))), iter([np.full(count, thing.value)])
             return self._column(thing, leaves, count)
+        if isinstance(thing, Choice):
+            tag = next(leaves)
+            kinds = [self._column(a, leaves, count) for a in thing.alternatives]
+            return VariantSchema(tuple(s for s, _ in kinds)), VariantColumn(
+                tag.astype(np.int8), tuple(c for _, c in kinds)
+            )
         if isinstance(thing, Struct) and thing.kind != "list":
             kinds = [self._column(i, leaves, count) for i in thing.items]
             names = tuple(map(str, thing.names)) if thing.kind == "tuple" else thing.names
