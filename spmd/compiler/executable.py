@@ -24,7 +24,7 @@ from spmd.compiler.signature.results import Results, container
 from spmd.compiler.signature.sizes import fitted
 from spmd.compiler.trace import Argument, Traced, trace
 from spmd.errors import GradientError
-from spmd.frontend.values import Abstract, Const, Leaf, Struct
+from spmd.frontend.values import Abstract, Choice, Const, Leaf, Struct
 from spmd.ir.core import Module, Value
 from spmd.ir.region import Program
 from spmd.ir.types import Num, carries_gradient
@@ -191,13 +191,20 @@ class Call:
             result = result.items[0]
         if isinstance(result, Const) and type(result.value) is float:
             return rest
-        if not isinstance(result, Leaf) or result.type.shape or not result.type.floating:
+        if isinstance(result, Choice) and self._all_numbers(result):
+            own = list(self.run.results[: len(list(result.leaves()))])
+            return [*CotangentRows(self._field).rows(result, [1.0] * self.batch, own, self.batch), *rest]
+        if not _float_number(result):
             name = _name(self.executable.function)
             raise GradientError(
                 f"a gradient is of a function that returns one float number; '{name}' does not",
                 hint="sum the result, or use spmd.vjp.",
             )
-        return [np.ones(self.batch, result.type.dtype), *rest]
+        return [np.ones(self.batch, result.type.dtype), *rest]  # type: ignore[attr-defined]
+
+    def _all_numbers(self, result: Choice) -> bool:
+        """Whether all examples took paths that return a float number, though others return something else."""
+        return all(_float_number(result.alternatives[tag]) for tag in np.unique(self.run.results[0]))
 
     def gradients(
         self, cotangents: list[Any], argnums: Sequence[int], per_lane: bool, fields: Fields | None = None
@@ -249,6 +256,10 @@ def _stack_like(thing: Abstract, leaves: Iterator[Any], constant: Any = None) ->
     for _ in thing.leaves():
         next(leaves)
     return constant if isinstance(thing, Const) else None
+
+
+def _float_number(thing: Abstract) -> bool:
+    return isinstance(thing, Leaf) and not thing.type.shape and thing.type.floating
 
 
 def _name(function: Any) -> str:

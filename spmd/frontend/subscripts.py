@@ -8,16 +8,31 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import gast
+import numpy as np
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedType
 from spmd.frontend.attributes import node_tag, present
 from spmd.frontend.lowering import Dead, Lowering
 from spmd.frontend.operations import binary, end_in_error, guard, refuse_own, tag_test
 from spmd.frontend.scope import Facts
-from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node, Run, Struct, describe, list_of, tuple_of
+from spmd.frontend.values import (
+    UNBOUND,
+    Abstract,
+    Choice,
+    Const,
+    Leaf,
+    Node,
+    Run,
+    Struct,
+    class_of,
+    describe,
+    is_number,
+    list_of,
+    tuple_of,
+)
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref, Seq
 from spmd.ops.numpy_shapes import with_axes
@@ -54,7 +69,17 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
         return spread_node(low, thing, lambda one: pick(low, one, index, several, node), node)
     if isinstance(thing, Leaf) and thing.type.rank:
         return _array_pick(low, thing.value, index, node)
+    if is_number(thing) or _is_none(thing):
+        _end_unsubscriptable(low, class_of(thing))
     raise low.error(TypeMismatch, f"{describe(thing)} cannot be indexed", node)
+
+
+def _end_unsubscriptable(low: Lowering, cls: type) -> NoReturn:
+    """The example that indexes a number or None raises what Python does: a path that walks a nested tuple is compiled
+    for its numbers too, though no example of this batch may take it there."""
+    if issubclass(cls, np.generic):
+        end_in_error(low, (IndexError, ("invalid index to scalar variable.",)))
+    end_in_error(low, (TypeError, (f"'{cls.__name__}' object is not subscriptable",)))
 
 
 def _present_index(low: Lowering, part: Choice) -> Abstract:
