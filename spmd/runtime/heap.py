@@ -50,7 +50,7 @@ def keep_freed_memory() -> None:
     library, keep = _glibc(), options().keep
     if library is None or not keep or _left_alone():
         return
-    library.mallopt(_TRIM_THRESHOLD, min(keep, (1 << 31) - 1))
+    library.mallopt(_TRIM_THRESHOLD, min(keep, (1 << 31) - 1))  # takes a C int
     # Larger blocks are mapped one by one, and unmapped when they are freed. (Before 2.35 at most 32 MiB is taken.)
     if not library.mallopt(_MMAP_THRESHOLD, min(keep // 2, (1 << 31) - 1)):
         library.mallopt(_MMAP_THRESHOLD, 32 << 20)
