@@ -19,7 +19,7 @@ TypeRule = Callable[[str, Sequence[Type], dict[str, Any]], Sequence[Type]]
 
 
 class Builder:
-    """Appends ops to `block`; `at` moves it to another block for a while."""
+    """Appends ops to `block`; `at` moves it to another block for a while. `defs`: what made each value."""
 
     def __init__(self, block: Block, rule: TypeRule, order: tuple[int, ...] = ()) -> None:
         self.block = block
@@ -29,6 +29,7 @@ class Builder:
         self._next = 0
         # Per block: value -> the op that made it, of as many ops as were looked at.
         self._made: dict[Block, tuple[dict[Value, Op], int]] = {}
+        self.defs: dict[Value, Op] = {}
 
     def position(self) -> tuple[int, ...]:
         """A fresh program position, later than all given before."""
@@ -65,6 +66,7 @@ class Builder:
         results = [Value(t) for t in types]
         op = Op(name, list(operands), attrs or {}, results, list(blocks), self.span, self.position())
         self.block.ops.append(op)
+        self.defs.update((v, op) for v in results)
         return op
 
     def emit(self, name: str, *operands: Value, **attrs: Any) -> Value:

@@ -26,10 +26,11 @@ from spmd.ops.scalars import SCALARS
 from spmd.ops.shaping import SHAPING
 from spmd.ops.slicing import SLICING
 from spmd.ops.transcendental import TRANSCENDENTAL
+from spmd.ops.writing import WRITING
 
 FAMILIES: tuple[tuple[Primitive, ...], ...] = (
     ELEMENTWISE, TRANSCENDENTAL, COMPARE, CASTS, SCALARS, REDUCE, LINALG, BROADCASTING, SHAPING, SLICING, INDEXING,
-    CREATION,
+    CREATION, WRITING,
 )
 
 
