@@ -18,6 +18,7 @@ from spmd.compiler.signature.structure import Shapes
 from spmd.errors import InternalError, TypeMismatch
 from spmd.frontend.lowering import Lowering, Pending
 from spmd.frontend.names import MISSING, Globals, Guard, Source
+from spmd.frontend.objects import NeedsObjects
 from spmd.frontend.read import Definition, read
 from spmd.frontend.specialise import Specialiser
 from spmd.frontend.values import NONE, Abstract, Static
@@ -64,6 +65,13 @@ class Traced:
 
 def trace(function: Any, arguments: Sequence[Argument]) -> Traced:
     """Lowers a function for arguments of these schemas. Raises SpmdError."""
+    try:
+        return _traced(function, arguments, objects=False)
+    except NeedsObjects:
+        return _traced(function, arguments, objects=True)
+
+
+def _traced(function: Any, arguments: Sequence[Argument], objects: bool) -> Traced:
     module = Module({}, "", [], {})
     captures: list[Capture] = []
     given: list[Abstract] = []
@@ -84,7 +92,7 @@ def trace(function: Any, arguments: Sequence[Argument]) -> Traced:
         captures.append(Capture(name, source, packed.schema))
         return share(name, packed.schema)
 
-    specialiser = Specialiser(module, Globals(capture, shapes.layouts), intern)
+    specialiser = Specialiser(module, Globals(capture, shapes.layouts), intern, objects)
     bound: dict[str, Abstract] = {}
     for a in arguments:
         if a.mapped:

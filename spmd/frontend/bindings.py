@@ -35,7 +35,7 @@ def bind(low: Lowering, target: Any, thing: Abstract) -> None:
     """Assignment to a name or a pattern of names."""
     if isinstance(target, gast.Name):
         keepable(low, thing, target)
-        low.scope.names[target.id] = thing
+        low.scope.names[target.id] = low.hold(thing)
     elif isinstance(target, (gast.Tuple, gast.List)):
         low.locate(target)
         _unpack(low, target, thing)

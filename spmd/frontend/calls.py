@@ -41,19 +41,23 @@ def call(low: Lowering, node: Any) -> Abstract:
 def _arguments(low: Lowering, node: Any) -> tuple[list[Abstract], dict[str, Abstract]]:
     args: list[Abstract] = []
     for a in node.args:
-        thing = low.settled(low.expression(a.value if isinstance(a, gast.Starred) else a))
+        thing = low.chosen(low.expression(a.value if isinstance(a, gast.Starred) else a))
         if not isinstance(a, gast.Starred):
             args.append(thing)
-        elif isinstance(thing, Struct) and thing.kind in ("tuple", "list", "namedtuple"):
+            continue
+        thing = low.settled(thing)
+        if isinstance(thing, Struct) and thing.kind in ("tuple", "list", "namedtuple"):
             args += thing.items
         else:
             raise low.error(UnsupportedType, f"only a tuple can be passed with *, not {describe(thing)}", a)
     kwargs: dict[str, Abstract] = {}
     for k in node.keywords:
-        thing = low.settled(low.expression(k.value))
+        thing = low.chosen(low.expression(k.value))
         if k.arg is not None:
             kwargs[k.arg] = thing
-        elif isinstance(thing, Struct) and thing.kind == "dict":
+            continue
+        thing = low.settled(thing)
+        if isinstance(thing, Struct) and thing.kind == "dict":
             kwargs.update(zip(map(str, thing.names), thing.items))
         else:
             raise low.error(UnsupportedType, f"only a dictionary can be passed with **, not {describe(thing)}", k.value)
@@ -89,9 +93,10 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
     builtin = BUILTINS.get(value) if _hashable(value) else None
     if builtin is not None:
         return builtin(low, args, kwargs, node)
-    if _hashable(value) and value in NUMPY:
-        return call_numpy(low, value, NUMPY[value], args, kwargs, node)
-    if _hashable(value) and value in CONSTANT:
+    if _hashable(value) and (value in NUMPY or value in CONSTANT):
+        args, kwargs = [low.settled(a) for a in args], {k: low.settled(a) for k, a in kwargs.items()}
+        if value in NUMPY:
+            return call_numpy(low, value, NUMPY[value], args, kwargs, node)
         return call_of_constants(low, value, args, kwargs, node)
     if isinstance(value, types.FunctionType) and not _is_library(value):
         return call_python(low, value, args, kwargs, node)

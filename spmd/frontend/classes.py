@@ -52,7 +52,7 @@ def construct(low: Lowering, cls: type, args: list[Abstract], kwargs: dict[str, 
         only = [n for n in maker.names if n not in names]
         text = f"{cls.__name__}() has the fields {', '.join(maker.names)}"
         raise low.error(TypeMismatch, text + (f" ({', '.join(only)} by keyword only)" if only else ""), node)
-    bound = {**dict(zip(names, args)), **kwargs}
+    bound = {name: low.hold(thing) for name, thing in [*zip(names, args), *kwargs.items()]}
     for name in maker.names:
         if name in bound:
             continue

@@ -12,6 +12,7 @@ from typing import Any
 
 from spmd.errors import BatchError, UnsupportedFunction, UnsupportedSyntax
 from spmd.frontend.bindings import bind
+from spmd.frontend.handing import Handed
 from spmd.frontend.iterables import iterable, make_zip
 from spmd.frontend.liveness import reads, writes
 from spmd.frontend.lowering import Lowering, Pending, Spec
@@ -24,6 +25,7 @@ from spmd.ir.core import Function, Op, Value
 from spmd.ir.types import Num, Ref, Seq
 
 COUNT = Num("int64")
+ELEMENTS = "all elements of a comprehension or a batch see it"
 
 
 def comprehension(low: Lowering, node: Any) -> Abstract:
@@ -55,7 +57,7 @@ def _unrolled(low: Lowering, node: Any, target: Any, items: tuple[Abstract, ...]
     results = []
     for item in items:
         bind(low, target, item)
-        results.append(low.expression(node.elt))
+        results.append(low.hold(low.expression(node.elt)))
     for name, thing in kept.items():
         low.scope.names.pop(name, None)
         if thing is not None:
@@ -74,10 +76,12 @@ def mapped(
 
     def lower(inner: Lowering) -> None:
         values = [next(inner.scope.names[f"#{k}"].leaves()) for k in range(len(sources))]
-        result = body(inner, rebuild(values))
+        result = body(inner, inner.hold(rebuild(values), ELEMENTS))
         inner.returns.append(Pending(inner.b.block, inner.scope, inner.b.span, result))
         inner.ended.add(inner.b.block)
 
+    if low.memory is not None:
+        captured = Handed(low.memory, ELEMENTS).arguments(captured)
     args = {**elements, **captured}
     span = low.b.span
     shape = tuple((kind, type_) for _, kind, type_ in sources)

@@ -31,7 +31,8 @@ def expression(low: Lowering, node: Any) -> Abstract:
     if rule is None:
         raise refuse(low.definition, node, low.sp.chain())
     low.locate(node)
-    return rule(low, node)
+    found = rule(low, node)
+    return found if low.memory is None else low.memory.shared(found)
 
 
 def _constant(low: Lowering, node: Any) -> Abstract:
@@ -52,7 +53,7 @@ def _name(low: Lowering, node: Any) -> Abstract:
         return thing
     if thing is UNBOUND or isinstance(thing, Choice) and UNBOUND in thing.alternatives:
         return _unbound(low, node, thing)
-    return low.settled(thing)
+    return low.chosen(thing)
 
 
 def _unbound(low: Lowering, node: Any, thing: Abstract) -> Abstract:
@@ -70,7 +71,7 @@ def _unbound(low: Lowering, node: Any, thing: Abstract) -> Abstract:
         tag = low.converter.constant(slot, thing.tag.type)
         guard(low, low.b.emit("ne", thing.tag, tag), error)
         low.scope.facts = low.scope.facts.both(Facts(tags={thing.tag: left}))
-    return low.settled(thing)
+    return low.chosen(thing)
 
 
 # ---------------------------------------------------------------------------------------------- operators
@@ -110,7 +111,7 @@ def _tuple(low: Lowering, node: Any) -> Abstract:
                 raise low.error(UnsupportedSyntax, f"only a tuple can be unpacked here, not {describe(inner)}", element)
             items += inner.items
         else:
-            items.append(expression(low, element))
+            items.append(low.hold(expression(low, element)))
     return tuple_of(tuple(items)) if isinstance(node, gast.Tuple) else list_of(tuple(items))
 
 
@@ -121,7 +122,7 @@ def _dict(low: Lowering, node: Any) -> Abstract:
         name = expression(low, key) if key is not None else UNBOUND
         if not isinstance(name, Const) or not isinstance(name.value, (str, int)):
             raise low.error(UnsupportedSyntax, "a dictionary's keys must be constants here", node)
-        thing = expression(low, value)
+        thing = low.hold(expression(low, value))
         if name.value in names:
             items[names.index(name.value)] = thing
         else:
@@ -131,7 +132,7 @@ def _dict(low: Lowering, node: Any) -> Abstract:
 
 
 def _walrus(low: Lowering, node: Any) -> Abstract:
-    thing = expression(low, node.value)
+    thing = low.hold(expression(low, node.value))
     bind(low, node.target, thing)
     return thing
 

@@ -77,6 +77,6 @@ def inspect(definition: Definition, calls: tuple[tuple[str, Span], ...] = ()) ->
             continue
         if type(node) in REFUSED and not isinstance(node, (gast.Raise, gast.Assert, gast.Starred)):
             raise refuse(definition, node, calls)
-        if isinstance(node, (gast.Assign, gast.AugAssign, gast.AnnAssign, gast.For)) and _written(node) is not None:
+        if isinstance(node, gast.For) and _written(node) is not None:
             raise refuse(definition, node, calls)
         stack += reversed(list(gast.iter_child_nodes(node)))

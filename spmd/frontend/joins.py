@@ -14,18 +14,23 @@ from typing import Any
 import numpy as np
 
 from spmd.frontend.values import (
+    ABSENT,
     NONE,
     TAG,
     UNBOUND,
     Abstract,
+    Cell,
     Choice,
     Const,
     Leaf,
     Method,
     Node,
+    Object,
+    Outcome,
     Run,
     Static,
     Struct,
+    View,
     is_number,
 )
 from spmd.ir.build import Builder, constant_type
@@ -81,6 +86,10 @@ def join_all(things: Iterable[Abstract]) -> Abstract:
 
 def merge(a: Abstract, b: Abstract) -> Abstract | None:
     """The join if it needs no tag, else None."""
+    if isinstance(a, Cell) and isinstance(b, Cell):
+        return _merge_cells(a, b)
+    if a is ABSENT or b is ABSENT:
+        return b if a is ABSENT else a
     if isinstance(a, Choice) or isinstance(b, Choice):
         return None
     if is_number(a) and is_number(b) or isinstance(a, (Leaf, Const)) and isinstance(b, (Leaf, Const)):
@@ -97,8 +106,10 @@ def merge(a: Abstract, b: Abstract) -> Abstract | None:
         return a if a.key() == b.key() else None
     if isinstance(a, Struct) and isinstance(b, Struct):
         return _merge_structs(a, b)
-    if isinstance(a, (Static, Method)) and type(a) is type(b) and a.key() == b.key():
+    if isinstance(a, (Static, Method, Object, View)) and type(a) is type(b) and a.key() == b.key():
         return a
+    if isinstance(a, Outcome) and isinstance(b, Outcome):
+        return _merge_outcomes(a, b)
     return a if a is b else None
 
 
@@ -128,6 +139,20 @@ def _merge_structs(a: Struct, b: Struct) -> Abstract | None:
     return Struct(a.kind, a.cls, a.names, tuple(join(x, y) for x, y in zip(a.items, b.items)))
 
 
+def _merge_cells(a: Cell, b: Cell) -> Cell:
+    """What an object holds that holds either."""
+    thing = join(a.thing, b.thing)
+    return Cell(thing, max(a.fixed, b.fixed), a.shares | b.shares, max(a.stale, b.stale))
+
+
+def _merge_outcomes(a: Outcome, b: Outcome) -> Outcome:
+    ours, theirs = dict(a.cells), dict(b.cells)
+    idents = sorted(ours.keys() | theirs.keys(), key=lambda k: (k < 0, abs(k)))
+    nothing = Cell(ABSENT)
+    cells = ((k, _merge_cells(ours.get(k, nothing), theirs.get(k, nothing))) for k in idents)
+    return Outcome(join(a.result, b.result), tuple(cells))
+
+
 def widen(thing: Abstract) -> Abstract:
     """The thing with constant numbers and strings as leaves: what a variable is that a loop changes."""
     if isinstance(thing, Const) and _leaf_type(thing) is not None:
@@ -136,6 +161,8 @@ def widen(thing: Abstract) -> Abstract:
         return Struct(thing.kind, thing.cls, thing.names, tuple(widen(i) for i in thing.items))
     if isinstance(thing, Choice):
         return Choice(thing.tag, tuple(widen(a) for a in thing.alternatives))
+    if isinstance(thing, Cell):
+        return Cell(widen(thing.thing), thing.fixed, thing.shares, thing.stale)
     return thing
 
 
@@ -148,6 +175,16 @@ class Converter:
 
     def convert(self, thing: Abstract, target: Abstract) -> list[Value]:
         """The leaves of `target`, as `thing` gives them; for alternatives that it is not, zeros."""
+        if isinstance(target, Cell):
+            assert isinstance(thing, Cell)
+            return self.convert(thing.thing, target.thing)
+        if isinstance(target, Outcome):
+            assert isinstance(thing, Outcome)
+            cells = dict(thing.cells)
+            found = self.convert(thing.result, target.result)
+            return found + [v for k, cell in target.cells for v in self.convert(cells.get(k, Cell(ABSENT)), cell)]
+        if thing is ABSENT:
+            return [self.zero(v.type) for v in target.leaves()]
         if isinstance(target, Choice):
             return self._choice(thing, target)
         if isinstance(target, Leaf):

@@ -8,7 +8,7 @@ kinds) is forgotten. A `for` loop carries a hidden counter that steps from 0 by 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -21,10 +21,10 @@ from spmd.frontend.iterables import iterable
 from spmd.frontend.joins import join, widen
 from spmd.frontend.liveness import writes
 from spmd.frontend.lowering import Dead, LoopFrame, Lowering
+from spmd.frontend.meetings import Meeting
 from spmd.frontend.operations import Condition, tag_test
-from spmd.frontend.scope import Scope
 from spmd.frontend.subscripts import spread_node
-from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node
+from spmd.frontend.values import Abstract, Choice, Const, Leaf, Node, Object, View, cell_name
 from spmd.ir.core import Block, Value
 from spmd.ir.types import Num
 
@@ -41,6 +41,7 @@ class Plan:
     counted: bool
     test: Callable[[Value | None], Condition]
     enter: Callable[[Value | None], None]
+    own: set[int] = field(default_factory=set)
 
 
 def while_loop(low: Lowering, s: Any) -> None:
@@ -165,12 +166,12 @@ def _jumps(body: list[Any]) -> bool:
 # ------------------------------------------------------------------------------------------------ the loop itself
 def lower(low: Lowering, plan: Plan) -> None:
     """Emits the loop and binds what is alive after it."""
-    outer = low.scope
-    carried: list[Abstract] = [_start(outer, n) for n in plan.names]
+    low.scope = low.scope.copy()  # objects get the identities here that they have at the head
+    carried: list[Abstract] = [widen(low.scope.bound(n)) for n in plan.names]
     while True:
         returns = len(low.returns)
-        body, frame, args = _attempt(low, plan, carried)
-        wider = _wider(low, plan, carried, frame)
+        body, frame, args, head = _attempt(low, plan, carried)
+        wider = _wider(low, plan, carried, frame, head)
         if wider is None:
             break
         del low.returns[returns:]
@@ -178,11 +179,10 @@ def lower(low: Lowering, plan: Plan) -> None:
     _emit(low, plan, body, frame, carried, args)
 
 
-def _start(scope: Scope, name: str) -> Abstract:
-    return widen(scope.names.get(name, UNBOUND))
-
-
-def _attempt(low: Lowering, plan: Plan, carried: list[Abstract]) -> tuple[Block, LoopFrame, list[Value]]:
+def _attempt(
+    low: Lowering, plan: Plan, carried: list[Abstract]
+) -> tuple[Block, LoopFrame, list[Value], dict[str, Abstract]]:
+    """Lowers a round for assumed kinds; gives also what the names are at its head."""
     outer = low.scope
     body = Block()
     if plan.counted:
@@ -195,13 +195,14 @@ def _attempt(low: Lowering, plan: Plan, carried: list[Abstract]) -> tuple[Block,
     low.scope = outer.copy()
     low.scope.names.update(zip(plan.names, things))
     _forget(low, plan)
+    head = dict(low.scope.names)
     try:
         with low.b.at(body):
             _round(low, plan, counter)
     finally:
         low.loops.pop()
         low.scope = outer
-    return body, frame, body.args
+    return body, frame, body.args, head
 
 
 def _forget(low: Lowering, plan: Plan) -> None:
@@ -238,15 +239,50 @@ def _round(low: Lowering, plan: Plan, counter: Value | None) -> None:
         low.close(low.b.block)
 
 
-def _wider(low: Lowering, plan: Plan, carried: list[Abstract], frame: LoopFrame) -> list[Abstract] | None:
-    """The kinds that hold the assumed ones and what the rounds give; None where the assumed ones do."""
-    wider = list(carried)
-    for pending in frame.continues:
+def _wider(
+    low: Lowering, plan: Plan, carried: list[Abstract], frame: LoopFrame, head: dict[str, Abstract]
+) -> list[Abstract] | None:
+    """The kinds that hold the assumed ones and what the rounds give; None where the assumed ones do. In a program that
+    writes, objects that the rounds change or exchange become names that the loop carries."""
+    known = len(plan.names)
+    start = list(carried)
+    if low.memory is not None:
+        _carry_objects(low, plan, frame, head)
+        start = [head.get(n, low.scope.bound(n)) for n in plan.names]
+    wider = list(start)
+    for scope in [low.scope, *(pending.scope for pending in frame.continues)]:
         for k, name in enumerate(plan.names):
-            thing = pending.scope.names.get(name, UNBOUND)
-            wider[k] = low.attempt(partial(join, wider[k], thing), plan.node)
-    same = all(a.key() == b.key() for a, b in zip(wider, carried))
+            wider[k] = low.attempt(partial(join, wider[k], scope.bound(name)), plan.node)
+    same = known == len(plan.names) and all(a.key() == b.key() for a, b in zip(wider, carried))
     return None if same else [widen(w) for w in wider]
+
+
+def _carry_objects(low: Lowering, plan: Plan, frame: LoopFrame, head: dict[str, Abstract]) -> None:
+    """Aligns the identities at the head, before the loop and at the end of each round."""
+    live = low.definition.liveness.head[plan.node] | low.definition.liveness.after[plan.node] | set(plan.names)
+    roots = [n for n in live if not n.startswith("@")]
+    ends = [pending.scope.names for pending in frame.continues]
+    seen = dict(head)
+    paths = [head, low.scope.names, *ends]
+    meeting = Meeting(paths, partial(_look, low, frame), head=True, own=plan.own)
+    reached = meeting.meet(roots, low.pins)
+    plan.own |= set(meeting.made.values())
+    for cell in (cell_name(k) for k in sorted(reached)):
+        moved = any(end.get(cell) is not head.get(cell) for end in ends) or head.get(cell) is not seen.get(cell)
+        if moved and cell not in plan.names:
+            plan.names.append(cell)
+
+
+def _look(low: Lowering, frame: LoopFrame, k: int, thing: Object) -> Abstract:
+    """What a view gives at the head (its kind alone), before the loop or at the end of a round."""
+    assert low.memory is not None
+    if k > 1:
+        return low.look(frame.continues[k - 2], thing)
+    if k == 1:
+        return low.memory.contents(thing)
+    cell = low.memory.cell(thing)
+    assert isinstance(cell.thing, View)
+    return Leaf(Value(cell.thing.steps[-1].type))
 
 
 def _emit(
@@ -256,7 +292,7 @@ def _emit(
     low.locate(plan.node)
     inits: list[Value] = [low.converter.constant(0, COUNTER)] if plan.counted else []
     for name, thing in zip(plan.names, carried):
-        inits += low.attempt(partial(low.converter.convert, outer.names.get(name, UNBOUND), thing))
+        inits += low.attempt(partial(low.converter.convert, outer.bound(name), thing))
     for pending in frame.continues:
         with low.b.at(pending.block):
             low.b.span = pending.span
@@ -264,24 +300,24 @@ def _emit(
             if plan.counted:
                 values.append(low.b.emit("add", args[0], low.converter.constant(1, COUNTER)))
             for name, thing in zip(plan.names, carried):
-                own = pending.scope.names.get(name, UNBOUND)
-                values += low.attempt(partial(low.converter.convert, own, thing))
+                values += low.attempt(partial(low.converter.convert, pending.scope.bound(name), thing))
             low.b.insert("continue", values, ())
     low.locate(plan.node)
     _leave(low, plan.node, body, inits, frame, low.definition.liveness.after[plan.node])
 
 
 def _leave(
-    low: Lowering, node: Any, body: Block, inits: list[Value], frame: LoopFrame, live: frozenset[str]
+    low: Lowering, node: Any, body: Block, inits: list[Value], frame: LoopFrame, alive: frozenset[str]
 ) -> None:
     """Binds what is alive after the loop, from every break (the test at the top included)."""
     outer = low.scope
+    live = low.met(frame.breaks, alive)
     changed = sorted(n for n in live if any(p.scope.names.get(n) is not outer.names.get(n) for p in frame.breaks))
     joined: list[Abstract] = []
     for name in changed:
         thing: Abstract | None = None
         for pending in frame.breaks:
-            own = pending.scope.names.get(name, UNBOUND)
+            own = pending.scope.bound(name)
             thing = own if thing is None else low.attempt(partial(join, thing, own), node)
         assert thing is not None
         joined.append(thing if name == LEFT else widen(thing))
@@ -292,8 +328,7 @@ def _leave(
             low.b.span = pending.span
             values = []
             for name, thing in zip(changed, joined):
-                own = pending.scope.names.get(name, UNBOUND)
-                values += low.attempt(partial(low.converter.convert, own, thing))
+                values += low.attempt(partial(low.converter.convert, pending.scope.bound(name), thing))
             low.b.insert("break", values, ())
     if not frame.breaks:
         raise Dead

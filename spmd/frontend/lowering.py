@@ -15,15 +15,19 @@ from typing import Any, NoReturn, Protocol
 
 from spmd.errors import ShapeMismatch, SpmdError, StructureError, TypeMismatch, UnsupportedAttribute, UnsupportedType
 from spmd.frontend.joins import Converter, JoinError, Yielded, join_all
+from spmd.frontend.meetings import Meeting
 from spmd.frontend.names import Globals, NodeLayout
+from spmd.frontend.objects import Memory, NeedsObjects
 from spmd.frontend.read import Definition
 from spmd.frontend.scope import NO_FACTS, Facts, Scope
-from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Node, describe
+from spmd.frontend.values import Abstract, Choice, Const, Leaf, Node, Object, cell_name, describe
 from spmd.ir.build import Builder
 from spmd.ir.core import Block, Function, Module, Value
 from spmd.ir.types import Num, Ref
 from spmd.ops.primitive import Refusal
 from spmd.spans import Span
+
+RESULT = "#result"  # what a path gives, as a name of its scope
 
 
 class Dead(Exception):
@@ -89,6 +93,7 @@ class Enclosing(Protocol):
     globals: Globals
     layouts: dict[str, NodeLayout]
     intern: Callable[[str], int]
+    objects: bool
 
     def chain(self) -> tuple[tuple[str, Span], ...]:
         """The calls that led here, innermost first."""
@@ -139,6 +144,8 @@ class Lowering:
         self.returns: list[Pending] = []
         self.ended: set[Block] = set()
         self.converter = Converter(builder, program.intern)
+        self.memory = Memory(self) if program.objects else None
+        self.pins: list[int] = []  # objects that a loop runs over
 
     # ------------------------------------------------------------------------------------------ rules
     def expression(self, node: Any) -> Abstract:
@@ -194,6 +201,8 @@ class Lowering:
                 if isinstance(thing.value, int) and not -(2**63) <= thing.value < 2**63:
                     raise self.error(UnsupportedType, f"{thing.value} needs more than 64 bits", node)
                 return self.b.const(thing.value)
+        if isinstance(thing, Object):
+            return self.value(self.settled(thing), node)
         raise self.error(TypeMismatch, f"a number or array is needed here, not {describe(thing)}", node)
 
     def boolean(self, value: bool) -> Value:
@@ -204,13 +213,30 @@ class Lowering:
         every = frozenset(range(len(choice.alternatives)))
         return self.scope.facts.tags.get(choice.tag, every) & every
 
-    def settled(self, thing: Abstract) -> Abstract:
+    def chosen(self, thing: Abstract) -> Abstract:
         """The one alternative that is left, if only one is; else the thing."""
         if isinstance(thing, Choice):
             left = self.possible(thing)
             if len(left) == 1:
-                return self.settled(thing.alternatives[next(iter(left))])
+                return self.chosen(thing.alternatives[next(iter(left))])
         return thing
+
+    def settled(self, thing: Abstract) -> Abstract:
+        """What is known of a thing at this point: the one alternative that is left, what an object holds now."""
+        thing = self.chosen(thing)
+        if isinstance(thing, Object):
+            assert self.memory is not None
+            return self.settled(self.memory.contents(thing))
+        return thing
+
+    def hold(self, thing: Abstract, fixed: str = "") -> Abstract:
+        """A thing as it is kept: what is mutable in it has an identity, where the program writes."""
+        return thing if self.memory is None else self.memory.hold(thing, fixed)
+
+    def needs_objects(self) -> None:
+        """Something is written to here: without identities the program must be lowered again, with them."""
+        if self.memory is None:
+            raise NeedsObjects
 
     def is_nonnull(self, node: Node) -> bool:
         return not node.nullable or node.value in self.scope.facts.nonnull
@@ -256,6 +282,7 @@ class Lowering:
         with self.b.at(block):
             try:
                 result = run()
+                result = None if result is None else self.hold(result)
             except Dead:
                 alive = False
                 self.close(block)
@@ -275,6 +302,7 @@ class Lowering:
         done = [self.arm(f, run) for f, run in zip(facts, arms)]
         self.b.span = span
         alive = [pending for pending, goes_on in done if goes_on]
+        live = self.met(alive, live, self.scope.names if live is self.scope.names else ())
         names = self._changed(alive, live)
         has_result = any(p.result is not None for p in alive)
         parts = [self._parts(p, names, has_result) for p in alive]
@@ -289,12 +317,39 @@ class Lowering:
         self.scope.names.update(zip(names, things))
         return things[-1] if has_result else None
 
+    def met(self, paths: Sequence[Pending], live: Iterable[str], flying: Iterable[str] = ()) -> Iterable[str]:
+        """Makes paths agree on the identities of objects; gives what is alive behind their meeting, cells included.
+        `flying`: names whose objects may be in use by an expression that is not finished."""
+        if self.memory is None or not paths:
+            return live
+        roots = [n for n in live if not n.startswith("@")]
+        for path in paths:
+            if path.result is not None:
+                path.scope.names[RESULT] = path.result
+        idents = {int(n[1:]) for n in flying if n.startswith("@")} | set(self.pins)
+        meeting = Meeting([p.scope.names for p in paths], lambda k, thing: self.look(paths[k], thing))
+        reached = meeting.meet([*roots, RESULT], idents)
+        for path in paths:
+            if path.result is not None:
+                path.result = path.scope.names.pop(RESULT)
+        return [*roots, *(cell_name(k) for k in sorted(reached))]
+
+    def look(self, path: Pending, thing: Object) -> Abstract:
+        """What an object holds at the end of a path."""
+        assert self.memory is not None
+        outer, self.scope = self.scope, path.scope
+        try:
+            with self.b.at(path.block):
+                return self.memory.contents(thing)
+        finally:
+            self.scope = outer
+
     def _changed(self, alive: list[Pending], live: Iterable[str]) -> list[str]:
         outer = self.scope.names
         return sorted(n for n in live if any(p.scope.names.get(n) is not outer.get(n) for p in alive))
 
     def _parts(self, pending: Pending, names: list[str], has_result: bool) -> list[Abstract]:
-        things = [pending.scope.names.get(n, UNBOUND) for n in names]
+        things = [pending.scope.bound(n) for n in names]
         if has_result:
             things.append(pending.result if pending.result is not None else Const(None))
         return things
@@ -325,13 +380,14 @@ class Lowering:
 
     # ------------------------------------------------------------------------------------------ unions
     def spread(
-        self, thing: Abstract, run: Callable[[Abstract], Abstract], tried: Tried | None = None
+        self, thing: Abstract, run: Callable[[Abstract], Abstract], tried: Tried | None = None, keep: bool = False
     ) -> Abstract:
-        """Applies `run` to each alternative that a union may be, behind a test of its tag.
+        """Applies `run` to each alternative that a union may be, behind a test of its tag; `keep`: to objects, not to
+        what they hold.
 
         An alternative that it does not fit raises TypeError, as Python would; if none fits, the program is refused.
         """
-        thing = self.settled(thing)
+        thing = self.chosen(thing) if keep else self.settled(thing)
         if not isinstance(thing, Choice):
             return run(thing) if tried is None else self._or_raise(thing, run, tried)
         left = sorted(self.possible(thing))
@@ -343,7 +399,7 @@ class Lowering:
             test,
             (
                 lambda: self._or_raise(thing.alternatives[first], run, tried),
-                lambda: self.spread(thing, run, tried),
+                lambda: self.spread(thing, run, tried, keep),
             ),
             (Facts(tags={thing.tag: frozenset({first})}), Facts(tags={thing.tag: rest})),
             live=self.scope.names,

@@ -187,12 +187,17 @@ class Memory:
         return op.name in FOREIGN if op is not None else value in set(self.low.sp.module.inputs)
 
     # ---------------------------------------------------------------------------------------- writing
-    def write(self, thing: Object, new: Abstract, node: Any) -> None:
-        """The object holds something else from now on."""
+    def demand_writable(self, thing: Object, node: Any) -> None:
+        """Refuses a write to what is fixed."""
         cell = self.cell(thing)
         if cell.fixed:
             raise self.low.error(UnsupportedSyntax, f"this cannot be written to in lanes: {cell.fixed}", node,
                                  "make a copy first: b = a.copy(), and write to that.")
+
+    def write(self, thing: Object, new: Abstract, node: Any) -> None:
+        """The object holds something else from now on."""
+        self.demand_writable(thing, node)
+        cell = self.cell(thing)
         if isinstance(cell.thing, View):
             assert isinstance(new, Leaf)
             self._write_through(thing.ident, cell.thing, new.value, node)

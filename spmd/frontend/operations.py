@@ -26,6 +26,7 @@ from spmd.frontend.values import (
     Iterable,
     Leaf,
     Node,
+    Object,
     Run,
     Static,
     Struct,
@@ -278,7 +279,10 @@ def identity(low: Lowering, x: Abstract, y: Abstract, node: Any = None) -> Condi
     """`x is y`, where one of them is None, or both are known now."""
     if isinstance(x, Const) and x.value is None:
         x, y = y, x
-    x = low.settled(x)
+    x, y = low.chosen(x), low.chosen(y)
+    if isinstance(x, Object) and isinstance(y, Object):
+        return _same_object(low, x, y, node)
+    x, y = low.settled(x), low.settled(y)
     if isinstance(y, Const) and y.value is None:
         return _is_none(low, x)
     if isinstance(x, Node) and isinstance(y, Node) and x.table == y.table:
@@ -292,6 +296,16 @@ def identity(low: Lowering, x: Abstract, y: Abstract, node: Any = None) -> Condi
             return Condition(binary(low, "==", operator.eq, x, y, node))
     raise low.error(UnsupportedSyntax, f"'is' between {describe(x)} and {describe(y)} cannot run in lanes", node,
                     "compare with ==; 'is' is for None.")
+
+
+def _same_object(low: Lowering, x: Object, y: Object, node: Any) -> Condition:
+    """Whether two mutable things are one object. A view is another object than its array, and none of the input's."""
+    if x.ident == y.ident:
+        return Condition(Const(True))
+    assert low.memory is not None
+    if low.memory.cell(x).fixed or low.memory.cell(y).fixed:
+        raise low.error(UnsupportedSyntax, "'is' between these cannot run in lanes", node, "compare with ==.")
+    return Condition(Const(False))
 
 
 def _is_none(low: Lowering, x: Abstract) -> Condition:

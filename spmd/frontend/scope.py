@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from spmd.frontend.values import Abstract
+from spmd.frontend.values import ABSENT, UNBOUND, Abstract, Cell
 from spmd.ir.core import Value
 
 
@@ -37,6 +37,7 @@ class Facts:
 
 
 NO_FACTS = Facts()
+NOWHERE = Cell(ABSENT)
 
 
 @dataclass(eq=False)
@@ -46,6 +47,11 @@ class Scope:
     names: dict[str, Abstract] = field(default_factory=dict)
     facts: Facts = NO_FACTS
     loads: dict[tuple[Value, int], Value] = field(default_factory=dict)
+
+    def bound(self, name: str) -> Abstract:
+        """What a name is bound to on this path: nothing, or, where it is an object's cell, no such object."""
+        found = self.names.get(name)
+        return found if found is not None else NOWHERE if name.startswith("@") else UNBOUND
 
     def copy(self, facts: Facts = NO_FACTS) -> Scope:
         """The same, as seen inside a branch where `facts` hold too."""

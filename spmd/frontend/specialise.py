@@ -20,6 +20,7 @@ from spmd.errors import UnsupportedFunction
 from spmd.frontend.calls import apply
 from spmd.frontend.expressions import expression
 from spmd.frontend.fence import inspect
+from spmd.frontend.handing import Handed, settle_returns
 from spmd.frontend.joins import join, widen
 from spmd.frontend.lowering import Dead, Lowering, Pending, Rules, Spec
 from spmd.frontend.names import Globals, is_recursive
@@ -40,11 +41,15 @@ MOST = 400
 class Specialiser:
     """Lowers a program: holds the module that grows, the specialisations, and what the program captures.
 
-    `intern` numbers strings. `captures` gives the structure of a captured array or container.
+    `intern` numbers strings. `captures` gives the structure of a captured array or container. `objects`: the program
+    writes into things, so that they have identities.
     """
 
-    def __init__(self, module: Module, captures: Globals, intern: Callable[[str], int]) -> None:
+    def __init__(
+        self, module: Module, captures: Globals, intern: Callable[[str], int], objects: bool = False
+    ) -> None:
         self.module = module
+        self.objects = objects
         self.globals = captures
         self.intern = intern
         self.specs: dict[Any, Spec] = {}
@@ -75,8 +80,16 @@ class Specialiser:
         self.check(definition, span)
         if is_recursive(function) or any(spec.definition is definition for spec, _ in self.stack):
             args = {name: widen_numbers(low, thing) for name, thing in args.items()}
+        memory = low.memory if low is not None else None
+        if memory is None:
+            spec = self.specialise(definition, ("function", function), args, low, span, self.lower_definition)
+            return self.emit_call(low, spec, args)
+        handed = Handed(memory)
+        args = handed.arguments(args)
+        if any(spec.definition is definition for spec, _ in self.stack) or is_recursive(function):
+            args = {name: widen_numbers(low, thing) for name, thing in args.items()}
         spec = self.specialise(definition, ("function", function), args, low, span, self.lower_definition)
-        return self.emit_call(low, spec, args)
+        return handed.result(self.emit_call(low, spec, args), span)
 
     def specialise(
         self,
@@ -203,6 +216,9 @@ class Specialiser:
         body = Block()
         low = Lowering(self, spec.definition, Builder(body, type_rule), RULES)
         low.scope.names = {name: thing.replace(fresh) for name, thing in spec.params.items()}
+        for name in [n for n in low.scope.names if n[0] not in "@#"]:
+            low.scope.names[name] = low.hold(low.scope.names[name])
+        given = dict(low.scope.names)
         low.locate(spec.definition.node)
         self.lowerings.append(low)
         try:
@@ -211,6 +227,8 @@ class Specialiser:
             low.close(body)
         finally:
             self.lowerings.pop()
+        if low.memory is not None:
+            settle_returns(low, spec, given)
         results = self._returns(spec, low)
         params = [v for v in values if v not in inputs]
         spec.function = Function(spec.name, params, results, body, spec.definition.span())

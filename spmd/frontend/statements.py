@@ -10,18 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gast
-import numpy as np
 
-from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedSyntax, UnsupportedType
+from spmd.errors import UnsupportedType
 from spmd.frontend.bindings import bind
 from spmd.frontend.conditions import condition
 from spmd.frontend.expressions import expression
 from spmd.frontend.fence import refuse
-from spmd.frontend.joins import alternatives
 from spmd.frontend.loops import for_loop, while_loop
 from spmd.frontend.lowering import Lowering
+from spmd.frontend.objects import is_mutable
 from spmd.frontend.operations import BINARY, binary, end_in_error, guard
-from spmd.frontend.values import NONE, Abstract, Const, Leaf, Run, Static, Struct, holds_iterable
+from spmd.frontend.values import NONE, Abstract, Const, Object, Static, holds_iterable
+from spmd.frontend.writes import augment, augment_object, store
 
 
 def block(low: Lowering, body: Sequence[Any]) -> None:
@@ -35,48 +35,41 @@ def block(low: Lowering, body: Sequence[Any]) -> None:
 
 
 def _assign(low: Lowering, s: Any) -> None:
-    thing = expression(low, s.value)
+    thing = low.hold(expression(low, s.value))
     for target in s.targets:
+        _assign_to(low, target, thing)
+
+
+def _assign_to(low: Lowering, target: Any, thing: Abstract) -> None:
+    if isinstance(target, (gast.Subscript, gast.Attribute)):
+        store(low, target, thing)
+    else:
         bind(low, target, thing)
 
 
 def _annassign(low: Lowering, s: Any) -> None:
     if s.value is not None:
-        bind(low, s.target, expression(low, s.value))
+        _assign_to(low, s.target, low.hold(expression(low, s.value)))
 
 
 def _augassign(low: Lowering, s: Any) -> None:
-    if not isinstance(s.target, gast.Name):
-        raise refuse(low.definition, s, low.sp.chain())
+    if isinstance(s.target, (gast.Subscript, gast.Attribute)):
+        augment(low, s)
+        return
     read = gast.Name(id=s.target.id, ctx=gast.Load(), annotation=None, type_comment=None)
     old = expression(low, gast.copy_location(read, s.target))
     new = expression(low, s.value)
     low.locate(s)
     symbol, fold = BINARY[type(s.op)]
-    result = binary(low, symbol, fold, old, new, s)
-    for thing in alternatives(old):
-        if isinstance(thing, Leaf) and thing.type.rank:
-            result = _in_place(low, s, thing, result, symbol)
-        elif isinstance(thing, (Run, Struct)) and thing.kind == "list":
-            raise low.error(UnsupportedSyntax, f"the list '{s.target.id}' is changed in place", s,
-                            f"write {s.target.id} = {s.target.id} {symbol} ...")
-    low.scope.names[s.target.id] = result
 
+    def run(one: Abstract) -> Abstract:
+        if isinstance(one, Object) and augment_object(low, one, new, s):
+            return one
+        if is_mutable(one):
+            low.needs_objects()
+        return binary(low, symbol, fold, one, new, s)
 
-def _in_place(low: Lowering, s: Any, old: Leaf, result: Abstract, symbol: str) -> Abstract:
-    """`a += b` writes into the array a: shape and dtype stay a's. While nothing else names the array, that is the same
-    as `a = a + b`."""
-    name = s.target.id
-    if name not in low.definition.own_arrays or not isinstance(result, Leaf):
-        raise low.error(UnsupportedSyntax, f"'{name}' is updated in place, and other names may share its array", s,
-                        f"write {name} = {name} {symbol} ...")
-    if result.type.shape != old.type.shape:
-        raise low.error(ShapeMismatch, f"'{name}' of type {old.type} cannot hold the result, {result.type}", s)
-    if result.type.dtype == old.type.dtype:
-        return result
-    if not np.can_cast(result.type.dtype, old.type.dtype, "same_kind"):
-        raise low.error(TypeMismatch, f"'{name}' of type {old.type} cannot hold the result, {result.type}", s)
-    return Leaf(low.b.emit("cast", result.value, dtype=old.type.dtype, python=False))
+    low.scope.names[s.target.id] = low.hold(low.spread(old, run, keep=True))
 
 
 def _expr(low: Lowering, s: Any) -> None:
@@ -103,7 +96,7 @@ def _body(low: Lowering, body: Sequence[Any]) -> Callable[[], None]:
 
 
 def _return(low: Lowering, s: Any) -> None:
-    thing = expression(low, s.value) if s.value is not None else NONE
+    thing = low.hold(expression(low, s.value)) if s.value is not None else NONE
     low.locate(s)
     if holds_iterable(thing):
         raise low.error(UnsupportedType, "a range or an iterator cannot be returned in lanes", s, "return a list.")

@@ -40,11 +40,21 @@ from spmd.ops.numpy_shapes import with_axes
 
 def subscript(low: Lowering, node: Any) -> Abstract:
     thing = low.expression(node.value)
-    parts = list(node.slice.elts) if isinstance(node.slice, gast.Tuple) else [node.slice]
-    index: list[Any] = [_slice(low, p) if isinstance(p, gast.Slice) else low.settled(low.expression(p)) for p in parts]
+    index, several = index_parts(low, node)
     low.locate(node)
-    several = isinstance(node.slice, gast.Tuple)
     return low.spread(thing, lambda one: pick(low, one, index, several, node))
+
+
+def index_parts(low: Lowering, node: Any) -> tuple[list[Any], bool]:
+    """What stands in the brackets: its parts, a slice being a tuple of three, and whether there is a comma."""
+    parts = list(node.slice.elts) if isinstance(node.slice, gast.Tuple) else [node.slice]
+    index = [_slice(low, p) if isinstance(p, gast.Slice) else low.settled(low.expression(p)) for p in parts]
+    return index, isinstance(node.slice, gast.Tuple)
+
+
+def is_mask(part: Any) -> bool:
+    """Whether a part of an index is an array of truth values."""
+    return isinstance(part, Leaf) and part.type.rank > 0 and part.type.kind == "b"
 
 
 def _slice(low: Lowering, node: Any) -> tuple[Abstract, Abstract, Abstract]:
@@ -59,7 +69,7 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
     if k is not None:
         before, after = index[:k], index[k + 1 :]
         if isinstance(thing, Leaf):
-            index[k] = _present_index(low, index[k])
+            index[k] = present_index(low, index[k])
         return low.spread(index[k], lambda one: pick(low, thing, [*before, one, *after], several, node))
     if isinstance(thing, Struct):
         return _struct_item(low, thing, index, several, node)
@@ -82,7 +92,7 @@ def _end_unsubscriptable(low: Lowering, cls: type) -> NoReturn:
     end_in_error(low, (TypeError, (f"'{cls.__name__}' object is not subscriptable",)))
 
 
-def _present_index(low: Lowering, part: Choice) -> Abstract:
+def present_index(low: Lowering, part: Choice) -> Abstract:
     """An index that is a number or None, as the data has it: where it is None, the example raises. (NumPy takes None
     for a new axis, but no program means that by data.)"""
     none = frozenset(k for k in low.possible(part) if _is_none(part.alternatives[k]))

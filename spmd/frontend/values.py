@@ -330,6 +330,27 @@ class Absent(Abstract):
 ABSENT = Absent()
 
 
+@dataclass(frozen=True, eq=False)
+class Outcome(Abstract):
+    """What a call gives in a program that writes: its result, and what objects hold behind it. Those that it was given
+    have the numbers of its parameters, those that it made negative ones."""
+
+    result: Abstract
+    cells: tuple[tuple[int, Cell], ...]
+
+    def leaves(self) -> Iterator[Value]:
+        yield from self.result.leaves()
+        for _, cell in self.cells:
+            yield from cell.leaves()
+
+    def replace(self, leaves: Iterator[Value]) -> Outcome:
+        result = self.result.replace(leaves)
+        return Outcome(result, tuple((k, cell.replace(leaves)) for k, cell in self.cells))
+
+    def key(self) -> Any:
+        return ("outcome", self.result.key(), tuple((k, cell.key()) for k, cell in self.cells))
+
+
 def holds_iterable(thing: Abstract) -> bool:
     """Whether a range or an iterator is in it: these belong to the function that made them."""
     if isinstance(thing, Struct):
@@ -381,4 +402,6 @@ def describe(thing: Abstract) -> str:
         return f"'{getattr(thing.value, '__name__', type(thing.value).__name__)}'"
     if isinstance(thing, Method):
         return f"method '{thing.name}'"
+    if isinstance(thing, Object):
+        return "an array, list or record"
     return "an iterator" if isinstance(thing, Iterable) else "no value"

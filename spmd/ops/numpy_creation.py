@@ -138,6 +138,13 @@ def _in_dtype(b: Builder, x: Any, dtype: str) -> Value:
     return b.emit("stack", *[_item_in_dtype(b, item, dtype) for item in x], axis=0)
 
 
+def assigned(b: Builder, value: Value, dtype: str) -> Value:
+    """A number or array as it is written into an array of a dtype: each number is converted by itself, arrays are cast."""
+    if num(value).rank:
+        return converted(b, value, dtype)
+    return _item_in_dtype(b, value, dtype)
+
+
 def _item_in_dtype(b: Builder, item: Any, dtype: str) -> Value:
     """An item of a list. For a signed integer dtype NumPy takes int() of its float scalars too."""
     if isinstance(item, (tuple, list)):
@@ -147,8 +154,8 @@ def _item_in_dtype(b: Builder, item: Any, dtype: str) -> Value:
     if kind in "iu" and op is not None and op.name in ("column", "fill_to") and num(value).dtype != dtype:
         raise Refusal("a list of lists of varying length cannot become an array of another integer type",
                       "convert it afterwards, with astype.")
-    if kind == "i" and num(value).kind == "f" and not num(value).shape:
-        value = cast(b, value, "float64", True)
+    if kind == "i" and num(value).kind in "fiu" and not num(value).shape and num(value).dtype != "uint64":
+        value = cast(b, value, "float64" if num(value).kind == "f" else "int64", True)
     return converted(b, value, dtype)
 
 

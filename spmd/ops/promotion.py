@@ -115,6 +115,15 @@ def broadcast_like(b: Builder, x: Value, like: Value) -> Value:
     return broadcast_together(b, [x, like])[0]
 
 
+def broadcast_into(b: Builder, x: Value, like: Value) -> Value:
+    """The value in the shape of another one that it fits into, as numbers are written into an array."""
+    if num(x).shape == num(like).shape and not num(x).python:
+        return x
+    if num(like).static:
+        return broadcast_to_shape(b, x, num(like).shape)
+    return b.emit("broadcast_to", x, dims_of(b, like), shape=num(like).shape)
+
+
 def broadcast_together(b: Builder, values: Sequence[Value]) -> list[Value]:
     """The values in their common shape. Raises ValueError with NumPy's text where there cannot be one."""
     shapes = [num(v).shape for v in values]

@@ -193,7 +193,7 @@ def block_of(
     return block, operands, builder(block).emit(primitive.name, *operands, **attrs)
 
 
-STATIC_ONLY = {"broadcast", "reshape", "slice", "matmul"}
+STATIC_ONLY = {"broadcast", "reshape", "slice", "put_slice", "matmul"}
 """Refused for some unknown sizes: stacks of matrices, and what has a twin that takes sizes as operands."""
 
 

@@ -1,0 +1,294 @@
+"""Writes into arrays, lists, dictionaries and records: `a[i] = v`, `a[i] += v`, `a += v`, `r.x = v`.
+
+The invariant: a write is seen through every name and view of the object and through nothing else; an array keeps its
+shape and dtype, and what is written is converted as NumPy converts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gast
+import numpy as np
+
+from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedSyntax, UnsupportedType
+from spmd.frontend.lists import extend_list, set_item
+from spmd.frontend.lowering import Lowering
+from spmd.frontend.objects import put
+from spmd.frontend.operations import BINARY, binary, guard, refuse_own
+from spmd.frontend.subscripts import index_parts, is_mask, pick, present_index
+from spmd.frontend.values import (
+    NONE,
+    Abstract,
+    Choice,
+    Const,
+    Leaf,
+    Node,
+    Object,
+    Static,
+    Step,
+    Struct,
+    describe,
+)
+from spmd.ir.core import Value
+from spmd.ir.types import Num
+from spmd.ops.numpy_creation import assigned
+from spmd.ops.promotion import broadcast_into
+
+ARGUMENTS = "writing to an attribute of an object of the input cannot run in lanes: arguments are values"
+
+
+def store(low: Lowering, target: Any, thing: Abstract) -> None:
+    """`owner[index] = thing` or `owner.name = thing`"""
+    low.needs_objects()
+    owner = low.hold(low.expression(target.value))
+    if isinstance(target, gast.Attribute):
+        low.locate(target)
+        _on_each(low, owner, lambda one: _set_attribute(low, one, target.attr, thing, target))
+        return
+    index, several = index_parts(low, target)
+    low.locate(target)
+    _on_each(low, owner, lambda one: store_item(low, one, index, several, thing, target))
+
+
+def _on_each(low: Lowering, owner: Abstract, write: Callable[[Abstract], None]) -> None:
+    """A write to what an owner of several kinds is in each example."""
+    def run(one: Abstract) -> Abstract:
+        write(one)
+        return NONE
+
+    low.spread(owner, run, keep=True)
+
+
+def store_item(low: Lowering, owner: Abstract, index: list[Any], several: bool, thing: Abstract, node: Any) -> None:
+    """owner[index] = thing"""
+    k = next((k for k, part in enumerate(index) if isinstance(part, Choice)), None)
+    if k is not None:
+        part = present_index(low, index[k])
+        _on_each(low, part, lambda one: store_item(low, owner, [*index[:k], one, *index[k + 1 :]], several, thing, node))
+        return
+    held = low.settled(owner)
+    if not isinstance(owner, Object):
+        if isinstance(held, Node):
+            raise low.error(UnsupportedSyntax, ARGUMENTS, node, "return the new value instead.")
+        raise low.error(TypeMismatch, f"{describe(held)} does not support item assignment", node)
+    if isinstance(held, Leaf):
+        _store_in_array(low, owner, held, index, thing, node)
+    elif several:
+        raise low.error(TypeMismatch, f"{describe(held)} cannot be indexed so", node)
+    elif isinstance(held, Struct) and held.kind == "dict":
+        _store_key(low, owner, held, index[0], thing, node)
+    else:
+        set_item(low, owner, held, index[0], thing, node)
+
+
+# ------------------------------------------------------------------------------------------------ arrays
+def _store_in_array(low: Lowering, owner: Object, held: Leaf, index: list[Any], thing: Abstract, node: Any) -> None:
+    memory = low.memory
+    assert memory is not None
+    memory.demand_writable(owner, node)
+    whole = held.value
+    if len(index) == 1 and is_mask(index[0]):
+        memory.write(owner, Leaf(_where_mask(low, whole, index[0].value, thing, node)), node)
+        return
+    arrays = [k for k, part in enumerate(index) if isinstance(part, Leaf) and part.type.rank]
+    part = low.value(pick(low, held, index, True, node))
+    new = _filling(low, conformed(low, thing, part.type, whole.type, node), part, node)
+    if arrays:
+        op = low.b.defs[part]
+        if op.name != "take" or op.operands[0] is not whole:
+            raise low.error(UnsupportedType, "this way of writing into an array cannot run in lanes", node,
+                            "one integer array along one axis can, and a mask of the array's shape.")
+        taken = low.attempt(lambda: low.b.emit("put_take", whole, new, op.operands[1], axis=op.attrs["axis"]), node)
+        memory.write(owner, Leaf(taken), node)
+        return
+    steps, values = _path(low, whole, part)
+    for step, source in zip(reversed(steps), reversed(values)):
+        new = low.attempt(lambda step=step, source=source, new=new: put(low, step, source, new), node)
+    memory.write(owner, Leaf(new), node)
+
+
+def _path(low: Lowering, whole: Value, part: Value) -> tuple[list[Step], list[Value]]:
+    """The steps that read a part out of the whole, and what each starts from."""
+    steps: list[Step] = []
+    values: list[Value] = []
+    while part is not whole:
+        op = low.b.defs[part]
+        part = op.operands[0]
+        steps.insert(0, Step.of(op))
+        values.insert(0, part)
+    return steps, values
+
+
+def _where_mask(low: Lowering, whole: Value, mask: Value, thing: Abstract, node: Any) -> Value:
+    """The array with a number where the mask holds."""
+    type_ = whole.type
+    assert isinstance(type_, Num) and isinstance(mask.type, Num)
+    new = conformed(low, thing, type_.with_shape(()), type_, node)
+    if mask.type.rank < type_.rank:
+        raise low.error(UnsupportedType, "a mask of fewer axes than the array cannot run in lanes", node,
+                        "index it in all axes, or use np.where.")
+    return low.attempt(lambda: low.b.emit("where", mask, broadcast_into(low.b, new, whole), whole), node)
+
+
+def conformed(low: Lowering, thing: Abstract, part: Any, whole: Any, node: Any) -> Value:
+    """What is written, in the shape of the part and the dtype of the whole, converted as NumPy does on assignment."""
+    thing = low.settled(thing)
+    if isinstance(thing, Struct) and thing.kind in ("list", "tuple"):
+        thing = low.settled(low.apply(Static(np.array), [thing], {}, node))
+    value = low.value(thing, node)
+    type_ = value.type
+    assert isinstance(type_, Num)
+    if type_.rank > part.rank and type_.static and all(n == 1 for n in type_.shape[: type_.rank - part.rank]):
+        value = low.b.emit("reshape", value, shape=type_.shape[type_.rank - part.rank :])
+        type_ = value.type
+        assert isinstance(type_, Num)
+    if type_.rank > part.rank or any(
+        m not in (1, n) and None not in (m, n) for m, n in zip(type_.shape[::-1], part.shape[::-1])
+    ):
+        text = f"could not broadcast input array from shape {_shown(type_)} into shape {_shown(part)}"
+        raise low.error(ShapeMismatch, text, node)
+    value = low.attempt(lambda: assigned(low.b, value, whole.dtype), node)
+    return value
+
+
+def _filling(low: Lowering, new: Value, part: Value, node: Any) -> Value:
+    """What is written in the shape of the part; sizes that only the run knows are checked then."""
+    ours, theirs = new.type, part.type
+    assert isinstance(ours, Num) and isinstance(theirs, Num)
+    b = low.b
+    for k in range(1, ours.rank + 1):
+        m, n = ours.shape[-k], theirs.shape[-k]
+        if m == 1 or m == n and m is not None:
+            continue
+        size, room = b.emit("dim", new, axis=ours.rank - k), b.emit("dim", part, axis=theirs.rank - k)
+        fits = b.emit("logical_or", b.emit("eq", size, room), b.emit("eq", size, b.const(1)))
+        guard(low, fits, (ValueError, ("could not broadcast input array into the shape of what it is written into",)))
+    return low.attempt(lambda: broadcast_into(b, new, part), node)
+
+
+def _shown(type_: Num) -> str:
+    inner = ",".join("?" if n is None else str(n) for n in type_.shape)
+    return f"({inner},)" if type_.rank == 1 else f"({inner})"
+
+
+# ------------------------------------------------------------------------------------------------ dictionaries, records
+def _store_key(low: Lowering, owner: Object, held: Struct, key: Any, thing: Abstract, node: Any) -> None:
+    """d[key] = thing, by a key that is known now."""
+    if not isinstance(key, Const) or not isinstance(key.value, (str, int, bool, float, type(None))):
+        raise low.error(UnsupportedSyntax, "a dictionary is written by keys that are known now", node,
+                        "use a list, or one name for each key.")
+    memory = low.memory
+    assert memory is not None
+    items = dict(zip(held.names, held.items))
+    items[key.value] = low.hold(thing)
+    memory.write(owner, Struct("dict", dict, tuple(items), tuple(items.values())), node)
+
+
+def _set_attribute(low: Lowering, owner: Abstract, name: str, thing: Abstract, node: Any) -> None:
+    """owner.name = thing"""
+    held = low.settled(owner)
+    if not isinstance(held, Struct) or held.kind != "dataclass" or not isinstance(owner, Object):
+        if isinstance(held, Struct) and held.kind == "dataclass":
+            text = f"cannot assign to field '{name}' of the frozen dataclass {held.cls.__name__}"
+            raise low.error(TypeMismatch, text, node)
+        raise low.error(UnsupportedSyntax, ARGUMENTS, node, "return the new value instead.")
+    refuse_own(low, [held.cls], ("__setattr__",), node)
+    if name not in held.names or isinstance(getattr(held.cls, name, None), property):
+        raise low.error(UnsupportedSyntax, f"'{name}' is no field of {held.cls.__name__}", node,
+                        "declare the field in the class.")
+    memory = low.memory
+    assert memory is not None
+    new = low.hold(thing)
+    items = tuple(new if own == name else item for own, item in zip(held.names, held.items))
+    memory.write(owner, Struct(held.kind, held.cls, held.names, items), node)
+
+
+# ------------------------------------------------------------------------------------------------ in place
+def augment(low: Lowering, s: Any) -> None:
+    """`target op= value` where the target is an item or an attribute."""
+    low.needs_objects()
+    owner = low.hold(low.expression(s.target.value))
+    if isinstance(s.target, gast.Attribute):
+        from_attribute(low, s, owner)
+        return
+    index, several = index_parts(low, s.target)
+    new = low.expression(s.value)
+    low.locate(s)
+
+    def run(one: Abstract) -> None:
+        held = low.settled(one)
+        old = pick(low, held, index, several, s)
+        part = low.chosen(old)
+        if isinstance(held, Leaf):
+            result = _part_in_place(low, old, new, s)
+        elif isinstance(part, Object) and _in_place(low, part, new, s):
+            return
+        else:
+            result = _operated(low, old, new, s)
+        store_item(low, one, index, several, result, s)
+
+    _on_each(low, owner, run)
+
+
+def from_attribute(low: Lowering, s: Any, owner: Abstract) -> None:
+    """`owner.name op= value`"""
+    new = low.expression(s.value)
+    low.locate(s)
+
+    def run(one: Abstract) -> None:
+        held = low.settled(one)
+        item = held.field(s.target.attr) if isinstance(held, Struct) else None
+        if item is None:
+            raise low.error(UnsupportedSyntax, ARGUMENTS, s, "return the new value instead.")
+        part = low.chosen(item)
+        if not (isinstance(part, Object) and _in_place(low, part, new, s)):
+            _set_attribute(low, one, s.target.attr, _operated(low, item, new, s), s)
+
+    _on_each(low, owner, run)
+
+
+def augment_object(low: Lowering, owner: Object, new: Abstract, s: Any) -> bool:
+    """`name op= value` where the name holds an object; False where Python makes a new thing."""
+    return _in_place(low, owner, new, s)
+
+
+def _operated(low: Lowering, old: Abstract, new: Abstract, s: Any) -> Abstract:
+    symbol, fold = BINARY[type(s.op)]
+    return binary(low, symbol, fold, old, new, s)
+
+
+def _in_place(low: Lowering, owner: Object, new: Abstract, s: Any) -> bool:
+    """Writes the result into an array or a list that knows how to; whether it does."""
+    held = low.settled(owner)
+    memory = low.memory
+    assert memory is not None
+    if isinstance(held, Leaf):
+        memory.demand_writable(owner, s)
+        result = _part_in_place(low, held, new, s)
+        whole = conformed(low, result, held.type, held.type, s)
+        memory.write(owner, Leaf(_filling(low, whole, held.value, s)), s)
+        return True
+    if isinstance(held, Struct) and held.kind == "dict":
+        raise low.error(UnsupportedSyntax, "a dictionary cannot be changed so", s, "write d[key] = ... for each key.")
+    if isinstance(held, Struct) and held.kind in ("dataclass", "namedtuple"):
+        return False
+    extend_list(low, owner, held, new, s)
+    return True
+
+
+def _part_in_place(low: Lowering, old: Abstract, new: Abstract, s: Any) -> Abstract:
+    """The result of an in-place operation on a part of an array: its dtype must take it, and its shape hold it."""
+    result = low.settled(_operated(low, old, new, s))
+    part = low.settled(old)
+    assert isinstance(part, Leaf)
+    if not part.type.rank or not isinstance(result, Leaf):
+        return result
+    if result.type.rank > part.type.rank or any(
+        n is not None and m is not None and m != n for m, n in zip(result.type.shape[::-1], part.type.shape[::-1])
+    ):
+        raise low.error(ShapeMismatch, f"an array of type {part.type} cannot hold the result, {result.type}", s)
+    if not np.can_cast(result.type.dtype, part.type.dtype, "same_kind"):
+        raise low.error(TypeMismatch, f"an array of type {part.type} cannot hold the result, {result.type}", s)
+    return result
