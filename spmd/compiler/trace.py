@@ -109,7 +109,7 @@ def _enter(specialiser: Specialiser, function: Any, bound: dict[str, Abstract]) 
     """Lowers the entry: the function itself, or a wrapper that calls something that is no Python function."""
     module = specialiser.module
     written = _written(function)
-    if written is not function:
+    if written is not function or specialiser.objects:
         definition = read(written)
         lower = _calling(function, list(bound))
         spec = specialiser.specialise(definition, ("entry", function), bound, None, None, lower, plain=True)

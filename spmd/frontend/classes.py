@@ -192,6 +192,10 @@ def _node_instance(low: Lowering, thing: Node, classes: tuple[type, ...]) -> Con
 
 def _instance(low: Lowering, thing: Abstract, classes: tuple[type, ...], node: Any) -> bool | None:
     """The answer where it is known now; None where the row's class decides."""
+    thing = low.settled(thing)
+    if isinstance(thing, Choice):
+        answers = {_instance(low, a, classes, node) for a in thing.alternatives}
+        return answers.pop() if len(answers) == 1 else None
     if isinstance(thing, (Const, Leaf, Struct, Run)):
         return issubclass(class_of(thing), classes)
     if isinstance(thing, Node):

@@ -96,7 +96,7 @@ def _unaryop(low: Lowering, node: Any) -> Abstract:
             if folded is not None:
                 return folded
         value = low.value(numeric(low, one, node), node)
-        return Leaf(low.attempt(lambda: operators.unary(low.b, symbol, value), node))
+        return low.apart(Leaf(low.attempt(lambda: operators.unary(low.b, symbol, value), node)))
 
     return low.spread(thing, run)
 

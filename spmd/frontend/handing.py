@@ -1,8 +1,9 @@
 """Objects handed to a call and back.
 
-A callee knows the objects that it is given by small numbers, in the order in which its arguments lead to them; what they
-hold comes as further arguments. It gives back its result, what it wrote into them, and what it made. The invariant:
-two arguments that are one object of the caller are one object in the callee; those that overlap otherwise are fixed.
+A callee knows the objects that it is given by small numbers, in the order in which its arguments lead to them; what
+they hold comes as further arguments. It gives back its result, what it wrote into them, and what it made. The
+invariant: two arguments that are one object of the caller are one object in the callee; those that overlap otherwise
+are fixed.
 """
 
 from __future__ import annotations

@@ -18,6 +18,14 @@ from spmd.ir.core import Value
 
 CONSTANT = frozenset({np.eye, np.identity, np.tri, np.linspace, np.geomspace, np.logspace, np.full, np.diag, np.dtype})
 
+SHARING = frozenset({
+    np.asarray, np.asanyarray, np.ascontiguousarray, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to,
+    np.diagonal, np.expand_dims, np.flip, np.fliplr, np.flipud, np.moveaxis, np.ravel, np.real, np.reshape, np.rollaxis,
+    np.rot90, np.squeeze, np.swapaxes, np.transpose, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit,
+    "diagonal", "ravel", "reshape", "squeeze", "swapaxes", "transpose", "view",
+})
+"""Functions and methods whose result may be the argument's own memory; all others make new arrays."""
+
 
 def call_numpy(
     low: Lowering, function: Any, rule: Any, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
@@ -32,6 +40,13 @@ def call_numpy(
     exact = EXACT.get(function)
     if exact is not None and args and isinstance(args[0], Run):
         return exact(low, args, kwargs, node)
+    found = _called(low, function, rule, args, kwargs, node)
+    return found if low.memory is None or function in SHARING else low.memory.apart(found)
+
+
+def _called(
+    low: Lowering, function: Any, rule: Any, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
+) -> Abstract:
     plain = [_argument(low, a, node) for a in args]
     named = {k: _argument(low, a, node) for k, a in kwargs.items()}
     if not _has_value(plain) and not _has_value(list(named.values())):

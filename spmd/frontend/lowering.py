@@ -233,6 +233,10 @@ class Lowering:
         """A thing as it is kept: what is mutable in it has an identity, where the program writes."""
         return thing if self.memory is None else self.memory.hold(thing, fixed)
 
+    def apart(self, thing: Abstract) -> Abstract:
+        """What makes a new array, as one that shares no memory."""
+        return thing if self.memory is None else self.memory.apart(thing)
+
     def needs_objects(self) -> None:
         """Something is written to here: without identities the program must be lowered again, with them."""
         if self.memory is None:
@@ -398,7 +402,7 @@ class Lowering:
         result = self.branch(
             test,
             (
-                lambda: self._or_raise(thing.alternatives[first], run, tried),
+                lambda: self.spread(thing.alternatives[first], run, tried, keep),
                 lambda: self.spread(thing, run, tried, keep),
             ),
             (Facts(tags={thing.tag: frozenset({first})}), Facts(tags={thing.tag: rest})),

@@ -1,16 +1,17 @@
 """Where paths meet: which objects of the paths become one object.
 
 A name that holds one object on one path and another on another path holds, behind the meeting, an object that is
-neither: a fresh one, to which each path brings its own cell. The invariant: behind a meeting two places hold one Object
-if and only if they do on every path. Where they do on some paths only, the objects are fixed (not to be written to), and
-each `shares` the memory that it may be.
+neither: a fresh one, to which each path brings its own cell. The invariant: behind a meeting two places hold one
+Object if and only if they do on every path. Where they do on some paths only, the objects are fixed (not to be written
+to), and each `shares` the memory that it may be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from spmd.frontend.joins import alternatives
 from spmd.frontend.objects import fresh, inside, reachable
 from spmd.frontend.values import ABSENT, Abstract, Cell, Choice, Object, Struct, View, cell_name
 
@@ -40,12 +41,9 @@ class Meeting:
         queue: list[tuple[int | None, ...]] = []
         for name in roots:
             things = [path.get(name) for path in self.paths]
-            if any(t is None for t in things) or all(t is things[0] for t in things):
-                for path, thing in zip(self.paths, things):
-                    queue += [self._lone(path, o) for o in inside(thing)] if thing is not None else []
-                continue
-            for path, thing in zip(self.paths, self.aligned(things, queue)):  # type: ignore[arg-type]
-                path[name] = thing
+            for path, thing in zip(self.paths, self.aligned(things, queue)):
+                if thing is not None:
+                    path[name] = thing
         queue += [(ident,) * len(self.paths) for ident in also]
         kept: list[tuple[int | None, ...]] = []
         while queue:
@@ -78,42 +76,47 @@ class Meeting:
         if len(there) == 1 and not (self.head and row[0] is None):
             return next(iter(there))
         if row[0] in self.own:
-            return row[0]  # type: ignore[return-value]
+            return row[0]
         if row not in self.made:
             self.made[row] = fresh().ident
         return self.made[row]
 
     # ---------------------------------------------------------------------------------------- structure
-    def aligned(self, things: Sequence[Abstract], queue: list[tuple[int | None, ...]]) -> list[Abstract]:
-        """The things of the paths with the identities that they have behind the meeting."""
-        first = things[0]
-        if all(isinstance(t, Struct) for t in things) and len({_form(t) for t in things}) == 1:
-            columns = [self.aligned(items, queue) for items in zip(*(t.items for t in things))]  # type: ignore[attr-defined]
-            rows = zip(*columns) if columns else [()] * len(things)
-            return [Struct(t.kind, t.cls, t.names, tuple(row)) for t, row in zip(things, rows)]  # type: ignore[attr-defined]
-        held = [self._one(t) for t in things]
-        if all(h is None for h in held):
+    def aligned(
+        self, things: Sequence[Abstract | None], queue: list[tuple[int | None, ...]]
+    ) -> list[Abstract | None]:
+        """The things of the paths with the identities that they have behind the meeting. What is of one form on several
+        paths (the alternatives of a union taken one by one) is brought together part by part."""
+        if all(t is things[0] for t in things):
             for path, thing in zip(self.paths, things):
-                queue += [self._lone(path, o) for o in inside(thing)]
+                queue += [self._lone(path, o) for o in inside(thing)] if thing is not None else []
             return list(things)
-        if all(t is first for t in things):
-            queue.append(tuple(held))
-            return list(things)
-        ident = self.name_of(tuple(held))
-        queue.append(tuple(held))
-        return [_with(t, h, ident) for t, h in zip(things, held)]
+        parts = [dict((_form(a), a) for a in alternatives(t)) if t is not None else {} for t in things]
+        for form in dict.fromkeys(f for part in parts for f in part):
+            row = self._of_one_form([part.get(form) for part in parts], queue)
+            for part, new in zip(parts, row):
+                if new is not None:
+                    part[form] = new
+        return [_rebuilt(t, part) for t, part in zip(things, parts)]
 
-    @staticmethod
-    def _one(thing: Abstract) -> int | None:
-        """The object that a thing is, or may be."""
-        if isinstance(thing, Object):
-            return thing.ident
-        if isinstance(thing, View):
-            return thing.root
-        if isinstance(thing, Choice):
-            found = [a.ident for a in thing.alternatives if isinstance(a, Object)]
-            return found[0] if len(found) == 1 else None
-        return None
+    def _of_one_form(
+        self, things: list[Abstract | None], queue: list[tuple[int | None, ...]]
+    ) -> list[Abstract | None]:
+        first = next(t for t in things if t is not None)
+        if isinstance(first, Struct):
+            width = range(len(first.items))
+            columns = [self.aligned([t.items[k] if isinstance(t, Struct) else None for t in things], queue)
+                       for k in width]
+            return [replace(t, items=tuple(c[k] for c in columns)) if isinstance(t, Struct) else None  # type: ignore[misc]
+                    for k, t in enumerate(things)]
+        if isinstance(first, (Object, View)):
+            row = tuple(t.ident if isinstance(t, Object) else t.root if isinstance(t, View) else None for t in things)
+            queue.append(row)
+            ident = self.name_of(row)
+            return [_called(t, ident) for t in things]
+        for path, thing in zip(self.paths, things):
+            queue += [self._lone(path, o) for o in inside(thing)] if thing is not None else []
+        return things
 
     def _cells(
         self, row: tuple[int | None, ...], ident: int, before: Sequence[Names], queue: list[tuple[int | None, ...]]
@@ -126,17 +129,12 @@ class Meeting:
             return
         cells = self._snapshots(row, cells)
         there = [c for c in cells if isinstance(c, Cell)]
-        things = self.aligned([c.thing for c in there], queue) if len(there) == len(cells) else [c.thing for c in there]
-        if len(there) != len(cells):
-            for path, cell in zip(self.paths, cells):
-                queue += [self._lone(path, o) for o in inside(cell)] if cell is not None else []
-        fresh_things = iter(things)
+        things = self.aligned([c.thing if isinstance(c, Cell) else None for c in cells], queue)
         fixed = max(c.fixed for c in there)
         stale = max(c.stale for c in there)
         shares = frozenset().union(*(c.shares for c in there))
-        for path, cell in zip(self.paths, cells):
-            thing = next(fresh_things) if isinstance(cell, Cell) else ABSENT
-            path[cell_name(ident)] = Cell(thing, fixed, shares, stale)
+        for path, thing in zip(self.paths, things):
+            path[cell_name(ident)] = Cell(ABSENT if thing is None else thing, fixed, shares, stale)
 
     def _snapshots(self, row: tuple[int | None, ...], cells: list[Abstract | None]) -> list[Abstract | None]:
         """Views that are not the same part of one object on all paths are, from here on, arrays of their own."""
@@ -178,19 +176,21 @@ class Meeting:
 
 
 def _form(thing: Abstract) -> tuple[object, ...]:
-    return (thing.kind, thing.cls, thing.names) if isinstance(thing, Struct) else ()
+    """What two things agree in that can be one thing behind a meeting, whatever their parts are."""
+    if isinstance(thing, Struct):
+        return (thing.kind, thing.cls, thing.names)
+    return ("object",) if isinstance(thing, Object) else ("view",) if isinstance(thing, View) else (id(thing),)
 
 
-def _with(thing: Abstract, old: int | None, new: int) -> Abstract:
-    """The thing with another identity for one of its objects."""
-    if old is None or old == new:
-        return thing
-    if isinstance(thing, View):
-        return View(new, thing.steps)
+def _called(thing: Abstract | None, ident: int) -> Abstract | None:
+    return View(ident, thing.steps) if isinstance(thing, View) else Object(ident) if thing is not None else None
+
+
+def _rebuilt(thing: Abstract | None, parts: dict[tuple[object, ...], Abstract]) -> Abstract | None:
+    """A thing with new alternatives, in their old order."""
     if isinstance(thing, Choice):
-        parts = (Object(new) if isinstance(a, Object) and a.ident == old else a for a in thing.alternatives)
-        return Choice(thing.tag, tuple(parts))
-    return Object(new)
+        return Choice(thing.tag, tuple(parts[_form(a)] for a in thing.alternatives))
+    return None if thing is None else parts[_form(thing)]
 
 
 def without_dead(names: Names, roots: Iterable[str], also: Iterable[int] = ()) -> None:

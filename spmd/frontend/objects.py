@@ -145,38 +145,44 @@ class Memory:
         """An array that is the array of an object, or a view of it, as that object; anything else as it is."""
         if not isinstance(thing, Leaf) or not thing.type.rank:
             return thing
-        owners = {next(cell.leaves()): name for name, cell in self.names.items()
-                  if isinstance(cell, Cell) and isinstance(cell.thing, Leaf)}
-        steps: list[Op] = []
-        value = thing.value
-        while True:
-            owner = owners.get(value)
-            if owner is not None:
-                break
-            op = self.low.b.defs.get(value)
-            if op is None or op.name not in VIEWS:
-                return thing
-            steps.insert(0, op)
-            value = op.operands[0]
-        root = int(owner[1:])
+        root, steps = self._source(thing.value)
+        if root is None:
+            return thing
         if not steps:
             return Object(root)
         made = fresh()
+        if any(map(_may_copy, steps)):
+            fixed = "it is another array in a new shape, which NumPy may copy or not"
+            self.names[made.cell] = Cell(thing, fixed, frozenset({root}))
+            return made
+        repeats = any(op.name.startswith("broadcast") for op in steps)
         view = View(root, tuple(map(Step.of, steps)))
-        self.names[made.cell] = Cell(view, self._why_fixed(steps))
-        self.seen[made.ident] = (self.low.b.block, [value, *(op.result for op in steps)])
+        self.names[made.cell] = Cell(view, "it repeats the elements of another array" if repeats else "")
+        self.seen[made.ident] = (self.low.b.block, [steps[0].operands[0], *(op.result for op in steps)])
         return made
 
-    @staticmethod
-    def _why_fixed(steps: list[Op]) -> str:
-        """Why a view must not be written to: NumPy forbids it, or makes a copy or not by how memory is laid out."""
-        names = [op.name for op in steps]
-        if "broadcast" in names or "broadcast_to" in names:
-            return "it repeats the elements of another array"
-        plain = [op for op in steps if op.name in ("reshape", "reshape_to") and not _keeps_order(op)]
-        if plain and names[: names.index(plain[0].name)]:
-            return "it is another array's elements in a new shape"
-        return ""
+    def apart(self, thing: Abstract) -> Abstract:
+        """What a function gives that makes a new array: never an object's own array, or a part of it."""
+        if isinstance(thing, Struct):
+            return Struct(thing.kind, thing.cls, thing.names, tuple(map(self.apart, thing.items)))
+        if isinstance(thing, Leaf) and thing.type.rank and self._source(thing.value)[0] is not None:
+            return Leaf(self.low.b.emit("copy", thing.value))
+        return thing
+
+    def _source(self, value: Value) -> tuple[int | None, list[Op]]:
+        """The object whose array a value is or is read from, and the ops that read it."""
+        owners = {next(cell.leaves()): name for name, cell in self.names.items()
+                  if isinstance(cell, Cell) and isinstance(cell.thing, Leaf)}
+        steps: list[Op] = []
+        while True:
+            owner = owners.get(value)
+            if owner is not None:
+                return int(owner[1:]), steps[::-1]
+            op = self.low.b.defs.get(value)
+            if op is None or op.name not in VIEWS:
+                return None, []
+            steps.append(op)
+            value = op.operands[0]
 
     def _foreign(self, value: Value) -> bool:
         """Whether an array is a field of an input object, an item of a list, or captured."""
@@ -221,10 +227,13 @@ class Memory:
                 self.names[name] = Cell(cell.thing, cell.fixed, cell.shares, where)
 
 
-def _keeps_order(op: Op) -> bool:
-    """Whether a reshape only puts in or takes out axes of size 1, which needs no copy however memory is laid out."""
-    old, new = (getattr(v.type, "shape", ()) for v in (op.operands[0], op.result))
-    return [n for n in old if n != 1] == [n for n in new if n != 1]
+def _may_copy(op: Op) -> bool:
+    """Whether NumPy copies or not by how memory is laid out: a reshape of several axes that does more than put in or
+    take out axes of size 1."""
+    if op.name not in ("reshape", "reshape_to"):
+        return False
+    old, new = ([n for n in getattr(v.type, "shape", ()) if n != 1] for v in (op.operands[0], op.result))
+    return len(old) > 1 and old != new
 
 
 def put(low: Lowering, step: Step, whole: Value, part: Value) -> Value:

@@ -114,7 +114,7 @@ def binary(low: Lowering, symbol: str, fold: Callable[..., Any], x: Abstract, y:
         if same is not None:
             return negated(low, same) if symbol == "!=" else same
     values = [low.value(numeric(low, thing, node), node) for thing in (x, y)]
-    return Leaf(low.attempt(lambda: operators.binary(low.b, symbol, values[0], values[1]), node))
+    return low.apart(Leaf(low.attempt(lambda: operators.binary(low.b, symbol, values[0], values[1]), node)))
 
 
 def numeric(low: Lowering, thing: Abstract, node: Any) -> Abstract:
@@ -261,6 +261,7 @@ def truth(low: Lowering, thing: Abstract, node: Any) -> Condition:
 
 
 def contains(low: Lowering, x: Abstract, container: Abstract, node: Any) -> Abstract:
+    container = low.settled(container)
     if isinstance(container, Struct) and container.kind == "dict":
         if isinstance(x, Const):
             return Const(x.value in container.names)

@@ -7,6 +7,7 @@ shape and dtype, and what is written is converted as NumPy converts it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gast
@@ -65,8 +66,9 @@ def store_item(low: Lowering, owner: Abstract, index: list[Any], several: bool, 
     """owner[index] = thing"""
     k = next((k for k, part in enumerate(index) if isinstance(part, Choice)), None)
     if k is not None:
+        before, after = index[:k], index[k + 1 :]
         part = present_index(low, index[k])
-        _on_each(low, part, lambda one: store_item(low, owner, [*index[:k], one, *index[k + 1 :]], several, thing, node))
+        _on_each(low, part, lambda one: store_item(low, owner, [*before, one, *after], several, thing, node))
         return
     held = low.settled(owner)
     if not isinstance(owner, Object):
@@ -105,7 +107,7 @@ def _store_in_array(low: Lowering, owner: Object, held: Leaf, index: list[Any], 
         return
     steps, values = _path(low, whole, part)
     for step, source in zip(reversed(steps), reversed(values)):
-        new = low.attempt(lambda step=step, source=source, new=new: put(low, step, source, new), node)
+        new = low.attempt(partial(put, low, step, source, new), node)
     memory.write(owner, Leaf(new), node)
 
 

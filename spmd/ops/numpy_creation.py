@@ -139,7 +139,7 @@ def _in_dtype(b: Builder, x: Any, dtype: str) -> Value:
 
 
 def assigned(b: Builder, value: Value, dtype: str) -> Value:
-    """A number or array as it is written into an array of a dtype: each number is converted by itself, arrays are cast."""
+    """What is written into an array of a dtype: a number is converted by itself, an array is cast."""
     if num(value).rank:
         return converted(b, value, dtype)
     return _item_in_dtype(b, value, dtype)

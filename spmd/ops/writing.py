@@ -144,12 +144,12 @@ def _cuts(operands: Sequence[Any], attrs: dict[str, Any], row: int | None) -> sl
     """The slice of one row."""
     ends = iter(operands)
     given = attrs.get("given", BOTH)
-    bounds = []
+    bounds: list[int | None] = []
     for here in given:
-        end = next(ends) if here else None
-        at = row if row is not None and np.ndim(end) else ()
-        bounds.append(None if end is None else int(np.asarray(end)[at]))
-    return slice(*bounds, attrs.get("step", 1))
+        end = np.asarray(next(ends)) if here else None
+        at = row if row is not None and end is not None and end.ndim else ()
+        bounds.append(None if end is None else int(end[at]))
+    return slice(bounds[0], bounds[1], attrs.get("step", 1))
 
 
 def _put_dynslice(x: Any, part: Any, *bounds: Any, axis: int, **attrs: Any) -> Any:

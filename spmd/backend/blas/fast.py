@@ -46,7 +46,7 @@ def _reduction(op: Op, general: Rule) -> Rule:
 
 
 def _index(op: Op, varying: bool, general: Rule) -> Rule:
-    def index(x: Any, i: Array, faults: Faults) -> Any:
+    def index(x: Any, i: Array, faults: Faults | None = None) -> Any:
         size = x.shape[1] if varying else len(x)
         # As unsigned numbers, negative indices are too large as well.
         if not size or i.dtype != np.int64 or np.maximum.reduce(i.view(np.uint64)) >= size:
