@@ -8,8 +8,9 @@ are fixed.
 
 from __future__ import annotations
 
-from spmd.frontend.lowering import Lowering, Spec
+from spmd.frontend.lowering import Lowering, Pending, Spec
 from spmd.frontend.objects import Memory, fresh, inside, renamed
+from spmd.frontend.scope import Scope
 from spmd.frontend.values import (
     ABSENT,
     Abstract,
@@ -21,6 +22,7 @@ from spmd.frontend.values import (
     View,
     cell_name,
 )
+from spmd.ir.core import Block
 from spmd.spans import Span
 
 OVERLAP = "it overlaps another argument of the call"
@@ -102,21 +104,29 @@ def settle_returns(low: Lowering, spec: Spec, given: dict[str, Abstract]) -> Non
             low.scope = outer
         return
     own = [int(n[1:]) for n in given if n.startswith("@") and n in spec.params]
-    low.met(low.returns, (), [cell_name(k) for k in own])
-    before = spec.result.cells if isinstance(spec.result, Outcome) else ()
-    written = {k for k, _ in before if k >= 0}
-    for pending in low.returns:
-        written |= {k for k in own if pending.scope.names[cell_name(k)] is not given[cell_name(k)]}
+    paths = [*low.returns, *_known(spec, given)]
+    low.met(paths, (), [cell_name(k) for k in own])
+    written = [k for k in own if any(p.scope.names[cell_name(k)] is not given[cell_name(k)] for p in paths)]
     made: dict[int, int] = {}
-    for pending in low.returns:
-        names = pending.scope.names
-        leading = [pending.result, *(names[cell_name(k)] for k in sorted(written))]
+    for path in paths:
+        names = path.scope.names
+        leading = [path.result, *(names[cell_name(k)] for k in written)]
         for ident in _in_order(names, leading):  # type: ignore[arg-type]
             if ident not in own:
                 made.setdefault(ident, -1 - len(made))
-    for pending in low.returns:
-        assert pending.result is not None
-        pending.result = _outcome(pending.scope.names, pending.result, sorted(written), made)
+    for path in paths:
+        assert path.result is not None
+        path.result = _outcome(path.scope.names, path.result, written, made)
+    if len(paths) > len(low.returns):
+        spec.result = paths[-1].result
+
+
+def _known(spec: Spec, given: dict[str, Abstract]) -> list[Pending]:
+    """The results known so far as one more path."""
+    if not isinstance(spec.result, Outcome):
+        return []
+    names = {**given, **{cell_name(k): cell for k, cell in spec.result.cells}}
+    return [Pending(Block(), Scope(names), None, spec.result.result)]
 
 
 def _in_order(names: dict[str, Abstract], things: list[Abstract]) -> list[int]:
