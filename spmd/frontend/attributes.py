@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import types
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from spmd.frontend.scope import Facts
 from spmd.frontend.values import (
     TAG,
     Abstract,
+    Choice,
     Const,
+    Grown,
     Leaf,
     Method,
     Node,
@@ -41,7 +44,16 @@ RECORD_METHODS = frozenset({"_replace", "_asdict"})
 
 def attribute(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
     """thing.name"""
-    return low.spread(thing, lambda one: _attribute(low, one, name, node))
+    return low.spread(thing, lambda one: _attribute_of(low, one, name, node), keep=True)
+
+
+def _attribute_of(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
+    """An attribute of what an object holds; a method keeps the object itself."""
+    held = low.settled(thing)
+    if isinstance(held, Choice):
+        return low.spread(held, lambda one: _attribute(low, one, name, node))
+    found = _attribute(low, held, name, node)
+    return replace(found, owner=thing) if isinstance(found, Method) and found.owner is held else found
 
 
 def _attribute(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
@@ -55,7 +67,7 @@ def _attribute(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract
         return _of_array(low, thing, name, node)
     if isinstance(thing, Const) and thing.value is None:
         end_in_error(low, (AttributeError, (f"'NoneType' object has no attribute '{name}'",)))
-    if isinstance(thing, (Run, Const)):
+    if isinstance(thing, (Run, Const, Grown)):
         return _method_of(low, thing, class_of(thing), name, node)
     raise low.error(UnsupportedAttribute, f"{describe(thing)} has no attribute '{name}'", node)
 

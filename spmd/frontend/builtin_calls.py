@@ -17,6 +17,7 @@ from spmd.frontend.attributes import dimension
 from spmd.frontend.comprehensions import comprehension, mapped
 from spmd.frontend.iterables import fixed, iterable, make_enumerate, make_range, make_reversed, make_zip
 from spmd.frontend.library import call_numpy
+from spmd.frontend.lists import length
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import binary, both, negated, refuse_own, truth
 from spmd.frontend.runs import as_column, demand_empty, extremum
@@ -24,6 +25,7 @@ from spmd.frontend.values import (
     UNBOUND,
     Abstract,
     Const,
+    Grown,
     Iterable,
     Leaf,
     Run,
@@ -34,7 +36,7 @@ from spmd.frontend.values import (
     tuple_of,
 )
 from spmd.ir.core import Op
-from spmd.ir.types import INT, Num
+from spmd.ir.types import Num
 from spmd.ops.arguments import bind, needed
 from spmd.ops.numpy_elementwise import as_bool
 from spmd.ops.table import NUMPY, PRIMITIVES, may_raise
@@ -52,8 +54,8 @@ def _length(low: Lowering, thing: Abstract, node: Any) -> Abstract:
         return Const(len(thing.items))
     if isinstance(thing, Const) and isinstance(thing.value, str):
         return Const(len(thing.value))
-    if isinstance(thing, Run):
-        return Leaf(low.b.insert("length", [thing.value], [INT]).result)
+    if isinstance(thing, (Run, Grown)):
+        return length(low, thing)
     if isinstance(thing, Leaf) and thing.type.rank:
         return dimension(low, thing, 0)
     if isinstance(thing, Iterable) and not thing.once:
@@ -71,6 +73,8 @@ def _sequence(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], 
     thing = low.settled(args[0])
     if isinstance(thing, Run):
         return Run(thing.value, thing.item, thing.fields, kind)
+    if isinstance(thing, Grown) and kind == "list":
+        return thing
     things = iterable(low, thing, node)
     if things.items is not None:
         return make(things.items)
@@ -100,7 +104,7 @@ def _any_all(
     if isinstance(thing, Run) and thing.item is UNBOUND:
         demand_empty(low, thing)
         return Const(conjunction)
-    column = as_column(low, thing, node) if isinstance(thing, Run) else low.value(thing, node)
+    column = as_column(low, thing, node) if isinstance(thing, (Run, Grown)) else low.value(thing, node)
     if not isinstance(column.type, Num) or column.type.rank != 1 or column.type.text:
         raise low.error(UnsupportedFunction, f"{name}() of {describe(thing)} cannot run in lanes", node,
                         "it needs a list or an array of numbers or truth values.")
@@ -113,7 +117,7 @@ def _extremum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], 
     """max() and min(): of a list or array here, of separate numbers by their own rule."""
     if len(args) == 1 and not kwargs:
         thing = low.settled(args[0])
-        if isinstance(thing, Run) or isinstance(thing, Leaf) and thing.type.rank:
+        if isinstance(thing, (Run, Grown)) or isinstance(thing, Leaf) and thing.type.rank:
             return extremum(low, thing, function.__name__, node)
     return call_numpy(low, function, NUMPY[function], args, kwargs, node)
 

@@ -15,10 +15,8 @@ from spmd.frontend.values import (
     ABSENT,
     Abstract,
     Cell,
-    Choice,
     Object,
     Outcome,
-    Struct,
     View,
     cell_name,
 )
@@ -100,7 +98,7 @@ def settle_returns(low: Lowering, spec: Spec, given: dict[str, Abstract]) -> Non
             outer, low.scope = low.scope, pending.scope
             with low.b.at(pending.block):
                 assert pending.result is not None
-                pending.result = plain(low.memory, pending.result)
+                pending.result = low.memory.plain(pending.result)
             low.scope = outer
         return
     own = [int(n[1:]) for n in given if n.startswith("@") and n in spec.params]
@@ -150,14 +148,3 @@ def _outcome(names: dict[str, Abstract], result: Abstract, written: list[int], m
         known = frozenset(k for k in cell.shares if k in made or k < 1_000_000)
         cells.append((number, renamed(Cell(cell.thing, cell.fixed, known, cell.stale), made)))
     return Outcome(renamed(result, made), tuple(cells))  # type: ignore[arg-type]
-
-
-def plain(memory: Memory, thing: Abstract) -> Abstract:
-    """A thing with what its objects hold in their place."""
-    if isinstance(thing, Object):
-        return plain(memory, memory.contents(thing))
-    if isinstance(thing, Struct):
-        return Struct(thing.kind, thing.cls, thing.names, tuple(plain(memory, i) for i in thing.items))
-    if isinstance(thing, Choice):
-        return Choice(thing.tag, tuple(plain(memory, a) for a in thing.alternatives))
-    return thing

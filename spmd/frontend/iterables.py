@@ -7,13 +7,16 @@ for 0 <= i < count.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedType
+from spmd.frontend.lists import grown_item, item_of, length
 from spmd.frontend.lowering import Lowering
+from spmd.frontend.objects import ITEM
 from spmd.frontend.operations import guard
 from spmd.frontend.subscripts import array_item, load_item, spread_node
-from spmd.frontend.values import Abstract, Const, Iterable, Leaf, Node, Run, Struct, describe, tuple_of
+from spmd.frontend.values import Abstract, Const, Grown, Iterable, Leaf, Node, Object, Run, Struct, describe, tuple_of
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref
 
@@ -21,8 +24,11 @@ COUNT = Num("int64")
 
 
 def iterable(low: Lowering, thing: Abstract, node: Any) -> Iterable:
-    """The thing as something to run over."""
-    thing = low.settled(thing)
+    """The thing as something to run over. Items of an object are what it holds when they are reached."""
+    thing = low.chosen(thing)
+    if isinstance(thing, Object):
+        things = iterable(low, low.settled(thing), node)
+        return things if things.items is not None else replace(things, at=lambda i: _item_now(low, thing, i, node))
     if isinstance(thing, Iterable):
         return thing
     if isinstance(thing, Struct) and thing.kind != "dataclass":
@@ -32,9 +38,15 @@ def iterable(low: Lowering, thing: Abstract, node: Any) -> Iterable:
         return _over_array(low, thing.value, node)
     if isinstance(thing, Run):
         return _over_run(low, thing)
+    if isinstance(thing, Grown):
+        return _over_grown(low, thing)
     if isinstance(thing, Node):
         return iterable(low, spread_node(low, thing, lambda one: one, node), node)
     raise low.error(TypeMismatch, f"{describe(thing)} cannot be iterated over", node)
+
+
+def _item_now(low: Lowering, thing: Object, index: Value, node: Any) -> Abstract:
+    return iterable(low, low.settled(thing), node).at(index)
 
 
 def fixed(items: tuple[Abstract, ...]) -> Iterable:
@@ -67,6 +79,16 @@ def _over_run(low: Lowering, run: Run) -> Iterable:
 
     shape = ("run", run.item.key(), run.fields)
     return Iterable(count, at, ((run.value, "each", ref),), lambda values: _item_of(low, run, values[0]), shape=shape)
+
+
+def _over_grown(low: Lowering, thing: Grown) -> Iterable:
+    def rebuild(values: list[Value]) -> Abstract:
+        inner = low.sp.current()
+        return inner.hold(item_of(inner, thing.item, values[: len(thing.columns)]), ITEM)
+
+    rows = ((c, "each", c.type.with_shape(c.type.shape[1:])) for c in thing.columns)  # type: ignore[union-attr]
+    return Iterable(length(low, thing), lambda i: grown_item(low, thing, i), tuple(rows), rebuild,
+                    shape=("grown", thing.item.key()))
 
 
 def _item_of(low: Lowering, run: Run, ref: Value) -> Abstract:

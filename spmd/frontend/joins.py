@@ -7,7 +7,7 @@ Leaves of a joined structure are placeholders: only their types count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from spmd.frontend.values import (
     Cell,
     Choice,
     Const,
+    Grown,
     Leaf,
     Method,
     Node,
@@ -100,6 +101,8 @@ def merge(a: Abstract, b: Abstract) -> Abstract | None:
     if isinstance(a, Node) and isinstance(b, Node):
         joined = join_types(a.value.type, b.value.type)
         return None if joined is None else Node(Value(joined))
+    if isinstance(a, Grown) and isinstance(b, Grown):
+        return _merge_lists(a, b)
     if isinstance(a, Run) and isinstance(b, Run):
         if a.value.type == b.value.type and UNBOUND in (a.item, b.item):
             return b if a.item is UNBOUND else a
@@ -141,8 +144,48 @@ def _merge_structs(a: Struct, b: Struct) -> Abstract | None:
 
 def _merge_cells(a: Cell, b: Cell) -> Cell:
     """What an object holds that holds either."""
-    thing = join(a.thing, b.thing)
+    thing = _merge_lists(a.thing, b.thing)
+    thing = join(a.thing, b.thing) if thing is None else thing
     return Cell(thing, max(a.fixed, b.fixed), a.shares | b.shares, max(a.stale, b.stale))
+
+
+def _merge_lists(a: Abstract, b: Abstract) -> Abstract | None:
+    """The list of varying length that holds two lists which are not of one structure."""
+    if not all(isinstance(t, Grown) or isinstance(t, (Struct, Run)) and t.kind == "list" for t in (a, b)):
+        return None
+    if isinstance(a, Struct) and isinstance(b, Struct) and len(a.items) == len(b.items):
+        return None
+    if isinstance(a, Run) and isinstance(b, Run) and a.key() == b.key():
+        return None
+    items = [*_items(a), *_items(b)]
+    return grown_of(join_all(map(widen, items)) if items else UNBOUND)
+
+
+def _items(thing: Abstract) -> tuple[Abstract, ...]:
+    """What stands for the items of a list."""
+    found = thing.items if isinstance(thing, Struct) else (thing.item,)  # type: ignore[attr-defined]
+    return tuple(i for i in found if i is not UNBOUND)
+
+
+def grown_of(item: Abstract) -> Grown:
+    """A list of varying length of such items; placeholders for leaves. Raises JoinError where items have no columns."""
+    columns = []
+    for value in item.leaves():
+        type_ = value.type
+        if not isinstance(type_, Num) or not type_.static or type_.text:
+            raise JoinError("a list that grows holds numbers, arrays of one shape, or tuples of them")
+        columns.append(Value(Num(type_.dtype, (None, *type_.shape))))
+    if any(True for _ in _objects(item)):
+        raise JoinError("a list that grows cannot hold lists that are written to")
+    return Grown(item, tuple(columns), Value(Num("int64")))
+
+
+def _objects(thing: Abstract) -> Iterator[Object]:
+    if isinstance(thing, Object):
+        yield thing
+    elif isinstance(thing, (Struct, Choice)):
+        for inner in thing.items if isinstance(thing, Struct) else thing.alternatives:
+            yield from _objects(inner)
 
 
 def _merge_outcomes(a: Outcome, b: Outcome) -> Outcome:
@@ -194,9 +237,43 @@ class Converter:
                 return [self.constant(-1, target.value.type)]
             assert isinstance(thing, Node)
             return [thing.value]
+        if isinstance(target, Grown):
+            return self._grown(thing, target)
         if isinstance(target, Struct) and isinstance(thing, Struct):
             return [v for x, t in zip(thing.items, target.items) for v in self.convert(x, t)]
         return list(thing.leaves())
+
+    def _grown(self, thing: Abstract, target: Grown) -> list[Value]:
+        """A list as one of varying length: a column for each leaf of its items, and their number."""
+        plain = Num("int64")
+        types = [v.type for v in target.columns if isinstance(v.type, Num)]
+        if isinstance(thing, Struct):
+            rows = [self.convert(item, target.item) for item in thing.items]
+            count = self.constant(len(rows), plain)
+            return [*(self._stacked(column, type_) for column, type_ in zip(zip(*rows), types)), count] if rows else [
+                *(self.zero(type_) for type_ in types), count]
+        if isinstance(thing, Run):
+            length = self.b.insert("length", [thing.value], [Num("int64", python=True)]).result
+            count = self.b.emit("cast", length, dtype="int64", python=False)
+            if thing.item is UNBOUND:
+                return [*(self.zero(type_) for type_ in types), count]
+            leaves = [v.type for v in thing.item.leaves()]
+            if thing.item.key()[:1] != target.item.key()[:1] or len(leaves) != len(types):
+                raise JoinError("lists of items of different kinds meet here")
+            columns = [self.b.insert("column", [thing.value], [Num(t.dtype, (None, *t.shape))],  # type: ignore[union-attr]
+                                     {"table": thing.table, "field": k}).result for t, k in zip(leaves, thing.fields)]
+            return [*map(self._number, columns, types), count]
+        assert isinstance(thing, Grown)
+        if thing.item is UNBOUND:
+            return [*(self.zero(type_) for type_ in types), thing.count]
+        if len(thing.columns) != len(types):
+            raise JoinError("lists of items of different kinds meet here")
+        return [*map(self._number, thing.columns, types), thing.count]
+
+    def _stacked(self, column: Sequence[Value], type_: Num) -> Value:
+        """Leaves of items as the rows of an array."""
+        plain = [self._number(v, Num(type_.dtype, type_.shape[1:])) for v in column]
+        return self._number(self.b.emit("stack", *plain, axis=0), type_)
 
     def _choice(self, thing: Abstract, target: Choice) -> list[Value]:
         if isinstance(thing, Choice):

@@ -13,7 +13,7 @@ import numpy as np
 from spmd.errors import TypeMismatch, UnsupportedFunction
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.runs import EXACT, as_column
-from spmd.frontend.values import Abstract, Choice, Const, Leaf, Run, Static, Struct, describe, list_of, tuple_of
+from spmd.frontend.values import Abstract, Choice, Const, Grown, Leaf, Run, Static, Struct, describe, list_of, tuple_of
 from spmd.ir.core import Value
 
 CONSTANT = frozenset({np.eye, np.identity, np.tri, np.linspace, np.geomspace, np.logspace, np.full, np.diag, np.dtype})
@@ -38,7 +38,7 @@ def call_numpy(
             args[several], lambda one: call_numpy(low, function, rule, [*before, one, *after], kwargs, node)
         )
     exact = EXACT.get(function)
-    if exact is not None and args and isinstance(args[0], Run):
+    if exact is not None and args and isinstance(args[0], (Run, Grown)):
         return exact(low, args, kwargs, node)
     found = _called(low, function, rule, args, kwargs, node)
     return found if low.memory is None or function in SHARING else low.memory.apart(found)
@@ -82,7 +82,7 @@ def _argument(low: Lowering, thing: Abstract, node: Any) -> Any:
     if isinstance(thing, Struct) and thing.kind in ("tuple", "list", "namedtuple"):
         items = [_argument(low, i, node) for i in thing.items]
         return items if thing.kind == "list" else tuple(items)
-    if isinstance(thing, Run):
+    if isinstance(thing, (Run, Grown)):
         return as_column(low, thing, node)
     if isinstance(thing, Choice):
         raise low.error(TypeMismatch, f"one kind of value is needed here, not {describe(thing)}", node)

@@ -24,7 +24,7 @@ from spmd.frontend.lowering import Dead, LoopFrame, Lowering
 from spmd.frontend.meetings import Meeting
 from spmd.frontend.operations import Condition, tag_test
 from spmd.frontend.subscripts import spread_node
-from spmd.frontend.values import Abstract, Choice, Const, Leaf, Node, Object, View, cell_name
+from spmd.frontend.values import Abstract, Cell, Choice, Const, Leaf, Node, Object, View, cell_name
 from spmd.ir.core import Block, Value
 from spmd.ir.types import Num
 
@@ -264,7 +264,7 @@ def _carry_objects(low: Lowering, plan: Plan, frame: LoopFrame, head: dict[str, 
     ends = [pending.scope.names for pending in frame.continues]
     seen = dict(head)
     paths = [head, low.scope.names, *ends]
-    meeting = Meeting(paths, partial(_look, low, frame), head=True, own=plan.own)
+    meeting = Meeting(paths, partial(_look, low, frame, head), head=True, own=plan.own)
     reached = meeting.meet(roots, low.pins)
     plan.own |= set(meeting.made.values())
     for cell in (cell_name(k) for k in sorted(reached)):
@@ -273,16 +273,16 @@ def _carry_objects(low: Lowering, plan: Plan, frame: LoopFrame, head: dict[str, 
             plan.names.append(cell)
 
 
-def _look(low: Lowering, frame: LoopFrame, k: int, thing: Object) -> Abstract:
-    """What a view gives at the head (its kind alone), before the loop or at the end of a round."""
+def _look(low: Lowering, frame: LoopFrame, head: dict[str, Abstract], k: int, thing: Object) -> Abstract:
+    """What an object holds at the head (a view: its kind alone), before the loop or at the end of a round."""
     assert low.memory is not None
     if k > 1:
         return low.look(frame.continues[k - 2], thing)
     if k == 1:
         return low.memory.contents(thing)
-    cell = low.memory.cell(thing)
-    assert isinstance(cell.thing, View)
-    return Leaf(Value(cell.thing.steps[-1].type))
+    cell = head[thing.cell]
+    assert isinstance(cell, Cell)
+    return Leaf(Value(cell.thing.steps[-1].type)) if isinstance(cell.thing, View) else cell.thing
 
 
 def _emit(

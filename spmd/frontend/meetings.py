@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from spmd.frontend.joins import alternatives
-from spmd.frontend.objects import fresh, inside, reachable
-from spmd.frontend.values import ABSENT, Abstract, Cell, Choice, Object, Struct, View, cell_name
+from spmd.frontend.objects import ITEM, fresh, inside, reachable
+from spmd.frontend.values import ABSENT, Abstract, Cell, Choice, Grown, Object, Run, Struct, View, cell_name
 
 PATHS = "which of several objects it is depends on the path taken"
 Names = dict[str, Abstract]
@@ -127,7 +127,7 @@ class Meeting:
             for path, cell in zip(self.paths, cells):
                 queue += [self._lone(path, o) for o in inside(cell)] if cell is not None else []
             return
-        cells = self._snapshots(row, cells)
+        cells = self._by_value(self._snapshots(row, cells))
         there = [c for c in cells if isinstance(c, Cell)]
         things = self.aligned([c.thing if isinstance(c, Cell) else None for c in cells], queue)
         fixed = max(c.fixed for c in there)
@@ -150,6 +150,29 @@ class Meeting:
                 cell = Cell(thing, cell.fixed or PATHS, cell.shares | {cell.thing.root}, cell.stale)
             done.append(cell)
         return done
+
+    def _by_value(self, cells: list[Abstract | None]) -> list[Abstract | None]:
+        """Lists of different length hold their items by value from here on: an item that is an object is fixed."""
+        things = [c.thing for c in cells if isinstance(c, Cell)]
+        lists = all(isinstance(t, Grown) or isinstance(t, (Struct, Run)) and t.kind == "list" for t in things)
+        if not lists or len({len(t.items) if isinstance(t, Struct) else -1 for t in things}) == 1:
+            return cells
+        return [Cell(self._values(k, c.thing), c.fixed, c.shares, c.stale) if isinstance(c, Cell) else c
+                for k, c in enumerate(cells)]
+
+    def _values(self, k: int, thing: Abstract) -> Abstract:
+        """A thing with what its objects hold on a path in their place; there, they are fixed."""
+        if isinstance(thing, Object):
+            path = self.paths[k]
+            held = self._values(k, self.snapshot(k, thing))
+            for ident in reachable(path, [thing]):
+                cell = path[cell_name(ident)]
+                assert isinstance(cell, Cell)
+                path[cell_name(ident)] = Cell(cell.thing, cell.fixed or ITEM, cell.shares, cell.stale)
+            return held
+        if isinstance(thing, Struct):
+            return replace(thing, items=tuple(self._values(k, i) for i in thing.items))
+        return thing
 
     # ---------------------------------------------------------------------------------------- doubts
     def _tell_doubts(self, rows: Sequence[tuple[int | None, ...]]) -> None:

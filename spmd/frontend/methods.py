@@ -11,14 +11,13 @@ from typing import Any
 from spmd.errors import TypeMismatch, UnsupportedAttribute
 from spmd.frontend.attributes import class_attribute, node_field, node_tag, present
 from spmd.frontend.library import call_numpy
+from spmd.frontend.lists import METHODS as LIST_METHODS
+from spmd.frontend.lists import is_list, list_method
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import tag_test
 from spmd.frontend.python_calls import call_python
-from spmd.frontend.values import Abstract, Const, Leaf, Method, Node, Run, Struct, describe, tuple_of
+from spmd.frontend.values import Abstract, Const, Leaf, Method, Node, Object, Struct, describe, tuple_of
 from spmd.ops.table import METHODS
-
-LISTS = "build the list with a comprehension, or write xs = xs + [x]."
-HINTS = {"append": LISTS, "extend": LISTS, "insert": LISTS, "pop": "take a slice: xs = xs[:-1]."}
 
 
 def call_method(
@@ -26,6 +25,8 @@ def call_method(
 ) -> Abstract:
     """owner.name(*args, **kwargs)"""
     owner = low.settled(method.owner)
+    if method.function is None and is_list(owner) and method.name in LIST_METHODS:
+        return _of_list(low, method, args, kwargs, node)
     if method.function is not None:
         return call_python(low, method.function, [owner, *args], kwargs, node)
     if isinstance(owner, Leaf) and method.name in METHODS:
@@ -43,9 +44,22 @@ def call_method(
         return Struct("dict", dict, owner.names, owner.items)
     if isinstance(owner, Node):
         return _dispatched(low, owner, method.name, args, kwargs, node)
-    hint = HINTS.get(method.name) if isinstance(owner, (Run, Struct)) else None
     text = f"{describe(owner)} has no method '{method.name}' that can run in lanes"
-    raise low.error(UnsupportedAttribute, text, node, hint)
+    raise low.error(UnsupportedAttribute, text, node)
+
+
+def _of_list(
+    low: Lowering, method: Method, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
+) -> Abstract:
+    """A method of a list, which may write into it."""
+    low.needs_objects()
+    if kwargs:
+        raise low.error(TypeMismatch, f"{method.name}() takes no keyword arguments", node)
+    owner = low.hold(method.owner)
+    assert isinstance(owner, Object)
+    found = list_method(low, owner, method.name, args, node)
+    assert found is not None
+    return found
 
 
 def _replaced(low: Lowering, owner: Struct, changes: dict[str, Abstract], node: Any) -> Abstract:

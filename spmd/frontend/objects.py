@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spmd.errors import UnsupportedSyntax
-from spmd.frontend.values import Abstract, Cell, Choice, Leaf, Object, Run, Step, Struct, View, cell_name
+from spmd.frontend.values import Abstract, Cell, Choice, Grown, Leaf, Object, Run, Step, Struct, View, cell_name
 from spmd.ir.core import Block, Op, Value
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ MUTABLE = ("list", "dict", "dataclass")
 VIEWS = frozenset({"index", "slice", "dynslice", "transpose", "reshape", "reshape_to", "broadcast", "broadcast_to"})
 FOREIGN = frozenset({"load", "item"})
 INPUT = "it belongs to an object, a list or a global name, which examples do not write to"
+
+ITEM = "it is an item of a list of varying length, which holds its items by value"
 
 
 class NeedsObjects(Exception):
@@ -45,7 +47,7 @@ def is_mutable(thing: Abstract) -> bool:
     if isinstance(thing, Struct):
         frozen = thing.kind == "dataclass" and thing.cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
         return thing.kind in MUTABLE and not frozen
-    return isinstance(thing, Run) and thing.kind == "list"
+    return isinstance(thing, Grown) or isinstance(thing, Run) and thing.kind == "list"
 
 
 def inside(thing: Abstract) -> Iterator[Object]:
@@ -191,6 +193,24 @@ class Memory:
             value = op.operands[0]
             op = self.low.b.defs.get(value)
         return op.name in FOREIGN if op is not None else value in set(self.low.sp.module.inputs)
+
+    def fix(self, thing: Abstract, why: str) -> None:
+        """From now on nothing that is in the thing may be written to."""
+        names = self.names
+        for ident in reachable(names, [thing]):
+            cell = names[cell_name(ident)]
+            assert isinstance(cell, Cell)
+            names[cell_name(ident)] = Cell(cell.thing, cell.fixed or why, cell.shares, cell.stale)
+
+    def plain(self, thing: Abstract) -> Abstract:
+        """A thing with what its objects hold in their place."""
+        if isinstance(thing, Object):
+            return self.plain(self.contents(thing))
+        if isinstance(thing, Struct):
+            return Struct(thing.kind, thing.cls, thing.names, tuple(map(self.plain, thing.items)))
+        if isinstance(thing, Choice):
+            return Choice(thing.tag, tuple(map(self.plain, thing.alternatives)))
+        return thing
 
     # ---------------------------------------------------------------------------------------- writing
     def demand_writable(self, thing: Object, node: Any) -> None:

@@ -23,6 +23,7 @@ from spmd.frontend.values import (
     Abstract,
     Choice,
     Const,
+    Grown,
     Iterable,
     Leaf,
     Node,
@@ -35,7 +36,7 @@ from spmd.frontend.values import (
     tuple_of,
 )
 from spmd.ir.core import Value
-from spmd.ir.types import BOOL, INT
+from spmd.ir.types import BOOL, INT, Num
 from spmd.ops import operators
 
 BINARY = {
@@ -109,6 +110,9 @@ def binary(low: Lowering, symbol: str, fold: Callable[..., Any], x: Abstract, y:
             return folded
     if isinstance(x, Struct) and isinstance(y, Struct) and symbol == "+" and x.kind == y.kind in ("tuple", "list"):
         return (tuple_of if x.kind == "tuple" else list_of)(x.items + y.items)
+    of_lists = low.rules.of_lists(low, symbol, x, y, node)
+    if of_lists is not None:
+        return of_lists
     if symbol in ("==", "!="):
         same = _equality(low, x, y, node)
         if same is not None:
@@ -247,6 +251,8 @@ def truth(low: Lowering, thing: Abstract, node: Any) -> Condition:
     if isinstance(thing, Run):
         length = low.b.insert("length", [thing.value], [INT]).result
         return Condition(Leaf(low.b.emit("gt", length, low.b.const(0))))
+    if isinstance(thing, Grown):
+        return Condition(Leaf(low.b.emit("gt", thing.count, low.converter.constant(0, Num("int64")))))
     if isinstance(thing, Node):
         classes = classes_of(low, thing)
         refuse_own(low, classes, ("__bool__", "__len__"), node)

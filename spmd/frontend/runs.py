@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from spmd.errors import UnsupportedType
+from spmd.frontend.lists import length
 from spmd.frontend.lowering import Dead, Lowering
 from spmd.frontend.operations import end_in_error, guard
-from spmd.frontend.values import UNBOUND, Abstract, Const, Leaf, Run, describe, is_number
+from spmd.frontend.values import UNBOUND, Abstract, Const, Grown, Leaf, Run, describe, is_number
 from spmd.ir.build import constant_type
 from spmd.ir.core import Value
-from spmd.ir.types import INT, Num
+from spmd.ir.types import Num
 from spmd.ops import operators
 from spmd.ops.arguments import bind, product, sizes_of_value
 from spmd.ops.numpy_creation import filled
@@ -26,11 +27,14 @@ from spmd.ops.numpy_elementwise import select
 from spmd.ops.numpy_shapes import moved, reshaped
 
 MASK = 2**32 - 1
+Lists = Run | Grown
 Rule = Callable[[Lowering, list[Abstract], dict[str, Abstract], Any], Abstract]
 
 
-def as_column(low: Lowering, run: Run, node: Any) -> Value:
+def as_column(low: Lowering, run: Lists, node: Any) -> Value:
     """The items of a list as rows of one array."""
+    if isinstance(run, Grown):
+        return _grown_column(low, run, node)
     if run.item is UNBOUND:
         demand_empty(low, run)
         return low.converter.zero(Num("float64", (None,)))
@@ -44,13 +48,26 @@ def as_column(low: Lowering, run: Run, node: Any) -> Value:
     return low.b.insert("column", [run.value], [type_], {"table": run.table, "field": run.fields[0]}).result
 
 
-def _filled(low: Lowering, run: Run, item: Const) -> Value:
+def _grown_column(low: Lowering, thing: Grown, node: Any) -> Value:
+    if thing.item is UNBOUND:
+        return low.converter.zero(Num("float64", (None,)))
+    if not isinstance(thing.item, Leaf):
+        raise low.error(UnsupportedType, f"a list of {describe(thing.item)} cannot become an array in lanes", node,
+                        "its items must be numbers, or arrays of one shape.")
+    return thing.columns[0]
+
+
+def _length(low: Lowering, run: Lists) -> Value:
+    return low.value(length(low, run))
+
+
+def _filled(low: Lowering, run: Lists, item: Const) -> Value:
     """A list whose items are all one number that is known now."""
-    length = low.b.insert("length", [run.value], [INT]).result
-    return filled(low.b, low.converter.constant(item.value, Num(constant_type(item.value).dtype)), [length])
+    number = low.converter.constant(item.value, Num(constant_type(item.value).dtype))
+    return filled(low.b, number, [_length(low, run)])
 
 
-def _python_kind(run: Run) -> Num | None:
+def _python_kind(run: Lists) -> Num | None:
     """The kind of the items, if they are Python numbers."""
     type_ = run.item.type if isinstance(run.item, Leaf) else None
     if isinstance(run.item, Const) and is_number(run.item):
@@ -58,15 +75,14 @@ def _python_kind(run: Run) -> Num | None:
     return type_ if type_ is not None and type_.python else None
 
 
-def demand_empty(low: Lowering, run: Run) -> None:
+def demand_empty(low: Lowering, run: Lists) -> None:
     """A list whose items are of no known kind is empty, or not known yet: then this path does not go on for now."""
-    if run.table.startswith("@") and not low.sp.empty_list():
+    if isinstance(run, Run) and run.table.startswith("@") and not low.sp.empty_list():
         raise Dead
 
 
-def _demand_some(low: Lowering, run: Run, text: str) -> None:
-    length = low.b.insert("length", [run.value], [INT]).result
-    guard(low, low.b.emit("gt", length, low.b.const(0)), (ValueError, (text,)))
+def _demand_some(low: Lowering, run: Lists, text: str) -> None:
+    guard(low, low.b.emit("gt", _length(low, run), low.b.const(0)), (ValueError, (text,)))
 
 
 def _axis(
@@ -81,7 +97,7 @@ def _axis(
 
 def _stack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
     run = args[0]
-    assert isinstance(run, Run)
+    assert isinstance(run, (Run, Grown))
     axis = _axis(low, "np.stack", "arrays axis -out -dtype -casting", args, kwargs, node)
     column = _some_rows(low, run, node, "need at least one array to stack")
     type_ = column.type
@@ -91,7 +107,7 @@ def _stack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], nod
     return Leaf(moved(low.b, column, 0, axis.value % type_.rank))
 
 
-def _some_rows(low: Lowering, run: Run, node: Any, text: str) -> Value:
+def _some_rows(low: Lowering, run: Lists, node: Any, text: str) -> Value:
     """The rows of a list that must not be empty."""
     _demand_some(low, run, text)
     if run.item is UNBOUND:
@@ -101,7 +117,7 @@ def _some_rows(low: Lowering, run: Run, node: Any, text: str) -> Value:
 
 def _array(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
     run = args[0]
-    assert isinstance(run, Run)
+    assert isinstance(run, (Run, Grown))
     if len(args) > 1 or kwargs:
         raise low.error(UnsupportedType, "np.array of a list takes no other arguments in lanes", node)
     return Leaf(as_column(low, run, node))
@@ -110,7 +126,7 @@ def _array(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], nod
 def _vstack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
     _axis(low, "np.vstack", "tup -dtype -casting", args, kwargs, node)
     run = args[0]
-    if isinstance(run, Run) and isinstance(run.item, Leaf) and run.item.type.rank == 1:
+    if isinstance(run, (Run, Grown)) and isinstance(run.item, Leaf) and run.item.type.rank == 1:
         return _stack(low, args[:1], {}, node)
     return _concatenate(low, args[:1], {}, node)
 
@@ -118,15 +134,15 @@ def _vstack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], no
 def _hstack(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
     _axis(low, "np.hstack", "tup -dtype -casting", args, kwargs, node)
     run = args[0]
-    if isinstance(run, Run) and isinstance(run.item, Leaf) and run.item.type.rank == 0:
+    if isinstance(run, (Run, Grown)) and isinstance(run.item, Leaf) and run.item.type.rank == 0:
         return Leaf(_some_rows(low, run, node, "need at least one array to concatenate"))
-    one = isinstance(run, Run) and isinstance(run.item, Leaf) and run.item.type.rank == 1
+    one = isinstance(run, (Run, Grown)) and isinstance(run.item, Leaf) and run.item.type.rank == 1
     return _concatenate(low, args[:1], {"axis": Const(0 if one else 1)}, node)
 
 
 def _concatenate(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
     run = args[0]
-    assert isinstance(run, Run)
+    assert isinstance(run, (Run, Grown))
     given = _axis(low, "np.concatenate", "arrays axis -out -dtype -casting", args, kwargs, node)
     column = _some_rows(low, run, node, "need at least one array to concatenate")
     type_ = column.type
@@ -145,7 +161,7 @@ def _concatenate(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract
 def _sum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
     """The builtin sum: along the list, starting from 0 or the start that is given."""
     run = args[0]
-    assert isinstance(run, Run)
+    assert isinstance(run, (Run, Grown))
     start = low.attempt(lambda: bind("sum", "iterable start", args, kwargs), node).get("start", Const(0))
     if run.item is UNBOUND:
         demand_empty(low, run)
@@ -159,7 +175,7 @@ def _sum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node:
     return Leaf(low.attempt(lambda: operators.binary(low.b, "+", low.value(start, node), total), node))
 
 
-def _sum_of_rows(low: Lowering, run: Run, item: Num | None, node: Any) -> Value:
+def _sum_of_rows(low: Lowering, run: Lists, item: Num | None, node: Any) -> Value:
     """The sum of numbers that cannot overflow as Python's ints do; ints that are added to a float are floats."""
     column = as_column(low, run, node)
     dtype = "int64" if column.type.kind == "b" else column.type.dtype  # type: ignore[union-attr]
@@ -171,12 +187,12 @@ def _sum_of_rows(low: Lowering, run: Run, item: Num | None, node: Any) -> Value:
     return total if item is None else low.b.emit("cast", total, dtype=dtype, python=True)
 
 
-def _sum_of_ints(low: Lowering, run: Run, node: Any) -> Value:
+def _sum_of_ints(low: Lowering, run: Lists, node: Any) -> Value:
     """The sum of Python ints, OverflowError where it does not fit: the upper and the lower halves of the numbers are
     added apart, which cannot overflow, and put together by Python's arithmetic."""
     b = low.b
     if isinstance(run.item, Const):
-        return operators.binary(b, "*", b.insert("length", [run.value], [INT]).result, b.const(int(run.item.value)))
+        return operators.binary(b, "*", _length(low, run), b.const(int(run.item.value)))
     column = as_column(low, run, node)
     halves = [operators.binary(b, ">>", column, np.int64(32)), operators.binary(b, "&", column, np.int64(MASK))]
     sums = [b.emit("sum", half, axes=(0,), keepdims=False) for half in halves]
@@ -193,7 +209,7 @@ def extremum(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
     """
     error = (ValueError, (f"{name}() iterable argument is empty" if sys.version_info >= (3, 12) else
                           f"{name}() arg is an empty sequence",))
-    if isinstance(thing, Run):
+    if isinstance(thing, (Run, Grown)):
         if thing.item is UNBOUND:
             end_in_error(low, error)
         column, python = as_column(low, thing, node), _python_kind(thing) is not None

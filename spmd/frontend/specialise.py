@@ -22,6 +22,7 @@ from spmd.frontend.expressions import expression
 from spmd.frontend.fence import inspect
 from spmd.frontend.handing import Handed, settle_returns
 from spmd.frontend.joins import join, widen
+from spmd.frontend.lists import of_lists, same_lists
 from spmd.frontend.lowering import Dead, Lowering, Pending, Rules, Spec
 from spmd.frontend.names import Globals, is_recursive
 from spmd.frontend.read import Definition, read
@@ -33,7 +34,7 @@ from spmd.ir.types import Ref
 from spmd.ops.table import type_rule
 from spmd.spans import Span
 
-RULES = Rules(expression, block, apply)
+RULES = Rules(expression, block, apply, of_lists)
 DEEPEST = 60
 MOST = 400
 
@@ -86,7 +87,10 @@ class Specialiser:
             return self.emit_call(low, spec, args)
         handed = Handed(memory)
         args = handed.arguments(args)
-        if any(spec.definition is definition for spec, _ in self.stack) or is_recursive(function):
+        running = next((spec for spec, _ in reversed(self.stack) if spec.definition is definition), None)
+        if running is not None:
+            args = {name: same_lists(low, thing, running.params.get(name)) for name, thing in args.items()}
+        if running is not None or is_recursive(function):
             args = {name: widen_numbers(low, thing) for name, thing in args.items()}
         spec = self.specialise(definition, ("function", function), args, low, span, self.lower_definition)
         return handed.result(self.emit_call(low, spec, args), span)

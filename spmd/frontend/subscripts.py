@@ -15,6 +15,7 @@ import numpy as np
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedType
 from spmd.frontend.attributes import node_tag, present
+from spmd.frontend.lists import grown_item, grown_slice
 from spmd.frontend.lowering import Dead, Lowering
 from spmd.frontend.operations import binary, end_in_error, guard, refuse_own, tag_test
 from spmd.frontend.scope import Facts
@@ -23,6 +24,7 @@ from spmd.frontend.values import (
     Abstract,
     Choice,
     Const,
+    Grown,
     Leaf,
     Node,
     Run,
@@ -73,6 +75,8 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
         return low.spread(index[k], lambda one: pick(low, thing, [*before, one, *after], several, node))
     if isinstance(thing, Struct):
         return _struct_item(low, thing, index, several, node)
+    if isinstance(thing, Grown) and not several:
+        return _grown_pick(low, thing, index[0], node)
     if isinstance(thing, Run) and not several:
         return _run_pick(low, thing, index[0], node)
     if isinstance(thing, Node) and not several:
@@ -235,6 +239,14 @@ def _run_pick(low: Lowering, run: Run, part: Any, node: Any) -> Abstract:
     if not (isinstance(part, (Leaf, Const)) and low.value(part).type.kind in "iub"):  # type: ignore[union-attr]
         raise low.error(TypeMismatch, f"list indices must be integers or slices, not {describe(part)}", node)
     return run_item(low, run, low.value(part))
+
+
+def _grown_pick(low: Lowering, thing: Grown, part: Any, node: Any) -> Abstract:
+    if isinstance(part, tuple):
+        return grown_slice(low, thing, part, node)
+    if not (isinstance(part, (Leaf, Const)) and low.value(part).type.kind in "iub"):  # type: ignore[union-attr]
+        raise low.error(TypeMismatch, f"list indices must be integers or slices, not {describe(part)}", node)
+    return grown_item(low, thing, low.value(part))
 
 
 def _clipped(low: Lowering, length: Value, bound: Abstract, default: int | None) -> Value:

@@ -156,6 +156,26 @@ class Run(Abstract):
 
 
 @dataclass(frozen=True, eq=False)
+class Grown(Abstract):
+    """A list of varying length that the program made: `count` items (int64), an item being `item` with its leaves read
+    from the columns, arrays whose first axis is the list."""
+
+    item: Abstract
+    columns: tuple[Value, ...]
+    count: Value
+
+    def leaves(self) -> Iterator[Value]:
+        yield from self.columns
+        yield self.count
+
+    def replace(self, leaves: Iterator[Value]) -> Grown:
+        return Grown(self.item, tuple(next(leaves) for _ in self.columns), next(leaves))
+
+    def key(self) -> Any:
+        return ("grown", self.item.key(), tuple(v.type for v in self.columns))
+
+
+@dataclass(frozen=True, eq=False)
 class Choice(Abstract):
     """One of several things (a tagged union): `tag` says which alternative is meant. Leaves of the others are unused.
 
@@ -373,6 +393,8 @@ def class_of(thing: Abstract) -> type:
         return thing.cls
     if isinstance(thing, Run):
         return {"list": list, "tuple": tuple}.get(thing.kind, object)
+    if isinstance(thing, Grown):
+        return list
     assert isinstance(thing, Leaf)
     type_ = thing.type
     if type_.rank:
@@ -394,8 +416,8 @@ def describe(thing: Abstract) -> str:
         return thing.cls.__name__ if thing.kind in ("namedtuple", "dataclass") else f"a {thing.kind}"
     if isinstance(thing, Node):
         return "an object or None" if thing.nullable else "an object"
-    if isinstance(thing, Run):
-        return f"a {thing.kind}"
+    if isinstance(thing, (Run, Grown)):
+        return f"a {getattr(thing, 'kind', 'list')}"
     if isinstance(thing, Choice):
         return " or ".join(describe(a) for a in thing.alternatives)
     if isinstance(thing, Static):
