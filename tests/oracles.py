@@ -129,7 +129,7 @@ def loop(fn: Callable[..., Any], shared: tuple[Any, ...], examples: list[tuple[A
     with np.errstate(all="ignore"):
         for k, own in enumerate(examples):
             try:
-                value = fn(*shared, *own)
+                value = fn(*untouched((*shared, *own)))
                 if any(isinstance(v, int) and not -(1 << 63) <= v < 1 << 63 for _, v in leaves(value)):
                     raise OverflowError("Python int outside of 64 bits")
                 values.append(value)
@@ -209,6 +209,11 @@ def derivative(fn: Callable[[float], float]) -> float | None:
     return second
 
 
+def untouched(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments for a program that may write into its arrays."""
+    return tuple(a.copy() if isinstance(a, np.ndarray) else a for a in args)
+
+
 def directional(
     loss: Callable[..., float], args: tuple[Any, ...], position: int, rng: np.random.Generator
 ) -> tuple[list[np.ndarray], float | None]:
@@ -217,7 +222,7 @@ def directional(
 
     def moved(t: float) -> float:
         argument = shift(args[position], iter(direction), t)
-        return loss(*args[:position], argument, *args[position + 1 :])
+        return loss(*untouched((*args[:position], argument, *args[position + 1 :])))
 
     return direction, derivative(moved)
 

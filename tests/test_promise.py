@@ -208,7 +208,8 @@ def _agrees_in_sum(
     shared = program.shared_arguments()
 
     def loss(*given: Any) -> float:
-        return sum(oracles.weighted(program.fn(*given, *own), w) for own, w in zip(examples, weights, strict=True))
+        runs = [program.fn(*oracles.untouched((*given, *own))) for own in examples]
+        return sum(oracles.weighted(result, w) for result, w in zip(runs, weights, strict=True))
 
     return _agrees(program, loss, shared, position, gradient, rng)
 

@@ -16,13 +16,14 @@ import zoo_recursion
 import zoo_scalars
 import zoo_sequences
 import zoo_trees
+import zoo_writes
 from program import Program
 
 ZOO: dict[str, Program] = {
     program.name: program
     for part in (
         zoo_scalars, zoo_loops, zoo_jumps, zoo_recursion, zoo_trees, zoo_children, zoo_guards, zoo_records, zoo_arrays,
-        zoo_sequences,
+        zoo_sequences, zoo_writes,
     )
     for program in part.zoo.programs
 }

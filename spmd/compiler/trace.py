@@ -16,9 +16,9 @@ from spmd.compiler.signature import Packed, PackedSchema, intern
 from spmd.compiler.signature.arguments import packed_shared
 from spmd.compiler.signature.structure import Shapes
 from spmd.errors import InternalError, TypeMismatch
+from spmd.frontend.identities import NeedsObjects
 from spmd.frontend.lowering import Lowering, Pending
 from spmd.frontend.names import MISSING, Globals, Guard, Source
-from spmd.frontend.objects import NeedsObjects
 from spmd.frontend.read import Definition, read
 from spmd.frontend.specialise import Specialiser
 from spmd.frontend.values import NONE, Abstract, Static

@@ -176,7 +176,7 @@ def _enumerate(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract],
         return make_enumerate(low, [things, start], node)
     begin = Leaf(low.b.emit("cast", low.value(start), dtype="int64", python=True))
     rows = [(binary(low, "+", operator.add, begin, Const(k), node), x) for k, x in enumerate(things.items)]
-    return fixed(tuple(map(tuple_of, rows)))
+    return fixed(tuple(map(tuple_of, rows)), things.over)
 
 
 def _zip(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Iterable:

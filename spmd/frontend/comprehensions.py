@@ -13,6 +13,7 @@ from typing import Any
 from spmd.errors import BatchError, UnsupportedFunction, UnsupportedSyntax
 from spmd.frontend.bindings import bind
 from spmd.frontend.handing import Handed
+from spmd.frontend.identities import ITEM
 from spmd.frontend.iterables import iterable, make_zip
 from spmd.frontend.liveness import reads, writes
 from spmd.frontend.lowering import Lowering, Pending, Spec
@@ -80,13 +81,16 @@ def mapped(
         inner.returns.append(Pending(inner.b.block, inner.scope, inner.b.span, result))
         inner.ended.add(inner.b.block)
 
-    if low.memory is not None:
-        captured = Handed(low.memory, ELEMENTS).arguments(captured)
+    handed = Handed(low.memory, ELEMENTS) if low.memory is not None else None
+    if handed is not None:
+        captured = handed.arguments(captured)
     args = {**elements, **captured}
     span = low.b.span
     shape = tuple((kind, type_) for _, kind, type_ in sources)
     spec = low.sp.specialise(low.definition, (identity, shape, things.shape), args, low, span, lower, title, plain=True)
     low.b.span = span
+    if handed is not None:
+        handed.fix(spec.escaped, ITEM)
     inputs = set(low.sp.module.inputs)
     same = [v for thing in captured.values() for v in thing.leaves() if v not in inputs]
     count = low.b.emit("cast", low.value(things.count), dtype="int64", python=False)

@@ -8,18 +8,11 @@ are fixed.
 
 from __future__ import annotations
 
+from spmd.frontend.identities import ABSENT, Cell, Object, Outcome, View, cell_name, fresh, inside, reachable, renamed
 from spmd.frontend.lowering import Lowering, Pending, Spec
-from spmd.frontend.objects import Memory, fresh, inside, renamed
+from spmd.frontend.objects import Memory
 from spmd.frontend.scope import Scope
-from spmd.frontend.values import (
-    ABSENT,
-    Abstract,
-    Cell,
-    Object,
-    Outcome,
-    View,
-    cell_name,
-)
+from spmd.frontend.values import Abstract
 from spmd.ir.core import Block
 from spmd.spans import Span
 
@@ -65,6 +58,12 @@ class Handed:
             bases.setdefault(cell.thing.root if isinstance(cell.thing, View) else ident, []).append(ident)
         return {ident for several in bases.values() if len(several) > 1 for ident in several}
 
+    def fix(self, numbers: set[int], why: str) -> None:
+        """Objects that the callee keeps by value must not be written to any more."""
+        for ident, number in self.numbers.items():
+            if number in numbers:
+                self.memory.fix(Object(ident), why)
+
     def result(self, outcome: Abstract, node: Span | None) -> Abstract:
         """The result in the caller's identities, after what the callee wrote is written here."""
         assert isinstance(outcome, Outcome)
@@ -95,11 +94,7 @@ def settle_returns(low: Lowering, spec: Spec, given: dict[str, Abstract]) -> Non
     assert low.memory is not None
     if spec.plain:
         for pending in low.returns:
-            outer, low.scope = low.scope, pending.scope
-            with low.b.at(pending.block):
-                assert pending.result is not None
-                pending.result = low.memory.plain(pending.result)
-            low.scope = outer
+            _resolve(low, spec, pending)
         return
     own = [int(n[1:]) for n in given if n.startswith("@") and n in spec.params]
     paths = [*low.returns, *_known(spec, given)]
@@ -117,6 +112,17 @@ def settle_returns(low: Lowering, spec: Spec, given: dict[str, Abstract]) -> Non
         path.result = _outcome(path.scope.names, path.result, written, made)
     if len(paths) > len(low.returns):
         spec.result = paths[-1].result
+
+
+def _resolve(low: Lowering, spec: Spec, pending: Pending) -> None:
+    """A result with what its objects hold in their place; those that it was given escape by value."""
+    assert low.memory is not None and pending.result is not None
+    outer, low.scope = low.scope, pending.scope
+    low.b.span = pending.span or low.b.span
+    with low.b.at(pending.block):
+        spec.escaped |= {k for k in reachable(low.scope.names, [pending.result]) if cell_name(k) in spec.params}
+        pending.result = low.memory.plain(pending.result)
+    low.scope = outer
 
 
 def _known(spec: Spec, given: dict[str, Abstract]) -> list[Pending]:

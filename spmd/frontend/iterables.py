@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedType
+from spmd.frontend.identities import ITEM, Object
 from spmd.frontend.lists import grown_item, item_of, length
 from spmd.frontend.lowering import Lowering
-from spmd.frontend.objects import ITEM
 from spmd.frontend.operations import guard
 from spmd.frontend.subscripts import array_item, load_item, spread_node
-from spmd.frontend.values import Abstract, Const, Grown, Iterable, Leaf, Node, Object, Run, Struct, describe, tuple_of
+from spmd.frontend.values import Abstract, Const, Grown, Iterable, Leaf, Node, Run, Struct, describe, tuple_of
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref
 
@@ -28,7 +28,8 @@ def iterable(low: Lowering, thing: Abstract, node: Any) -> Iterable:
     thing = low.chosen(thing)
     if isinstance(thing, Object):
         things = iterable(low, low.settled(thing), node)
-        return things if things.items is not None else replace(things, at=lambda i: _item_now(low, thing, i, node))
+        at = things.at if things.items is not None else lambda i: _item_now(low, thing, i, node)
+        return replace(things, at=at, over=(thing.ident,))
     if isinstance(thing, Iterable):
         return thing
     if isinstance(thing, Struct) and thing.kind != "dataclass":
@@ -49,11 +50,11 @@ def _item_now(low: Lowering, thing: Object, index: Value, node: Any) -> Abstract
     return iterable(low, low.settled(thing), node).at(index)
 
 
-def fixed(items: tuple[Abstract, ...]) -> Iterable:
+def fixed(items: tuple[Abstract, ...], over: tuple[int, ...] = ()) -> Iterable:
     def at(_: Value) -> Abstract:
         raise TypeError("a fixed structure is unrolled")
 
-    return Iterable(Const(len(items)), at, items=items)
+    return Iterable(Const(len(items)), at, items=items, over=over)
 
 
 def _over_array(low: Lowering, array: Value, node: Any) -> Iterable:
@@ -163,7 +164,7 @@ def make_enumerate(low: Lowering, args: list[Abstract], node: Any, start: Abstra
     inner = iterable(low, args[0], node)
     begin = args[1] if len(args) > 1 else start if start is not None else Const(0)
     if inner.items is not None and isinstance(begin, Const):
-        return fixed(tuple(tuple_of((Const(begin.value + k), x)) for k, x in enumerate(inner.items)))
+        return fixed(tuple(tuple_of((Const(begin.value + k), x)) for k, x in enumerate(inner.items)), inner.over)
     numbers = _range(low, begin, Const(1), inner.count)
     return _together(low, [numbers, inner], inner.count)
 
@@ -173,7 +174,8 @@ def make_zip(low: Lowering, args: list[Abstract], node: Any) -> Iterable:
     if not parts:
         return fixed(())
     if all(p.items is not None for p in parts):
-        return fixed(tuple(tuple_of(row) for row in zip(*(p.items for p in parts if p.items is not None))))
+        rows = zip(*(p.items for p in parts if p.items is not None))
+        return fixed(tuple(map(tuple_of, rows)), tuple(k for p in parts for k in p.over))
     if any(p.items is not None for p in parts):
         raise low.error(UnsupportedType, "zip of a tuple with a sequence of varying length cannot run in lanes", node)
     count = parts[0].count
@@ -190,10 +192,11 @@ def _least(low: Lowering, a: Abstract, b: Abstract) -> Abstract:
 
 def _together(low: Lowering, parts: list[Iterable], count: Abstract) -> Iterable:
     sources: list[Any] = []
+    over = tuple(k for part in parts for k in part.over)
     rebuilds: list[tuple[Callable[[list[Value]], Abstract], int, int]] = []
     for part in parts:
         if part.rebuild is None:
-            return Iterable(count, lambda i: tuple_of(tuple(p.at(i) for p in parts)))
+            return Iterable(count, lambda i: tuple_of(tuple(p.at(i) for p in parts)), over=over)
         rebuilds.append((part.rebuild, len(sources), len(sources) + len(part.sources)))
         sources += part.sources
 
@@ -201,12 +204,13 @@ def _together(low: Lowering, parts: list[Iterable], count: Abstract) -> Iterable
         return tuple_of(tuple(make(values[a:b]) for make, a, b in rebuilds))
 
     shape = tuple((part.shape, len(part.sources)) for part in parts)
-    return Iterable(count, lambda i: tuple_of(tuple(p.at(i) for p in parts)), tuple(sources), rebuild, shape=shape)
+    return Iterable(count, lambda i: tuple_of(tuple(p.at(i) for p in parts)), tuple(sources), rebuild, shape=shape,
+                    over=over)
 
 
 def make_reversed(low: Lowering, args: list[Abstract], node: Any) -> Iterable:
     inner = iterable(low, args[0], node)
     if inner.items is not None:
-        return fixed(inner.items[::-1])
+        return fixed(inner.items[::-1], inner.over)
     last = low.b.emit("sub", _wrapping(low, inner.count), low.converter.constant(1, COUNT))
-    return Iterable(inner.count, lambda i: inner.at(low.sp.current().b.emit("sub", last, i)))
+    return Iterable(inner.count, lambda i: inner.at(low.sp.current().b.emit("sub", last, i)), over=inner.over)

@@ -13,25 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from spmd.frontend.identities import ABSENT, Cell, Object, Outcome, View
 from spmd.frontend.values import (
-    ABSENT,
     NONE,
     TAG,
     UNBOUND,
     Abstract,
-    Cell,
     Choice,
     Const,
     Grown,
     Leaf,
     Method,
     Node,
-    Object,
-    Outcome,
     Run,
     Static,
     Struct,
-    View,
     is_number,
 )
 from spmd.ir.build import Builder, constant_type

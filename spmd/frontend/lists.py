@@ -12,24 +12,11 @@ from functools import partial
 from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedSyntax, UnsupportedType
+from spmd.frontend.identities import ITEM, Cell, Object
 from spmd.frontend.joins import grown_of, join_all, widen
 from spmd.frontend.lowering import Lowering
-from spmd.frontend.objects import ITEM
 from spmd.frontend.operations import end_in_error, guard
-from spmd.frontend.values import (
-    UNBOUND,
-    Abstract,
-    Cell,
-    Const,
-    Grown,
-    Leaf,
-    Object,
-    Run,
-    Struct,
-    describe,
-    is_number,
-    list_of,
-)
+from spmd.frontend.values import UNBOUND, Abstract, Const, Grown, Leaf, Run, Struct, describe, is_number, list_of
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num
 
@@ -246,7 +233,7 @@ def extend_list(low: Lowering, owner: Object, held: Abstract, more: Abstract, no
 
 
 def _resize(low: Lowering, owner: Object, node: Any) -> None:
-    if owner.ident in low.pins:
+    if owner.ident in low.iterated:
         text = f"this list cannot be changed here: {SIZES}"
         raise low.error(UnsupportedSyntax, text, node, "run over a copy: xs[:].")
 

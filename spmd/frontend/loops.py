@@ -14,9 +14,11 @@ from typing import Any
 
 import gast
 
+from spmd.errors import UnsupportedSyntax
 from spmd.frontend.bindings import bind
 from spmd.frontend.conditions import condition
 from spmd.frontend.expressions import expression
+from spmd.frontend.identities import Cell, Object, View, cell_name, inside
 from spmd.frontend.iterables import iterable
 from spmd.frontend.joins import join, widen
 from spmd.frontend.liveness import writes
@@ -24,7 +26,7 @@ from spmd.frontend.lowering import Dead, LoopFrame, Lowering
 from spmd.frontend.meetings import Meeting
 from spmd.frontend.operations import Condition, tag_test
 from spmd.frontend.subscripts import spread_node
-from spmd.frontend.values import Abstract, Cell, Choice, Const, Leaf, Node, Object, View, cell_name
+from spmd.frontend.values import Abstract, Choice, Const, Iterable, Leaf, Node, Struct
 from spmd.ir.core import Block, Value
 from spmd.ir.types import Num
 
@@ -50,11 +52,25 @@ def while_loop(low: Lowering, s: Any) -> None:
 
 
 def for_loop(low: Lowering, s: Any) -> None:
-    _for_each(low, s, expression(low, s.iter))
+    thing = low.hold(expression(low, s.iter))
+    over = [o.ident for o in inside(thing)] if low.memory is not None else []
+    over += thing.over if isinstance(thing, Iterable) else ()
+    kept = list(low.pins), list(low.iterated)
+    low.pins += over
+    low.iterated += over
+    _for_each(low, s, thing)
+    low.pins, low.iterated = kept
 
 
 def _for_each(low: Lowering, s: Any, thing: Abstract) -> None:
-    thing = low.settled(thing)
+    thing = low.chosen(thing)
+    if isinstance(thing, Object):
+        held = low.settled(thing)
+        if isinstance(held, Struct):
+            _unroll_object(low, s, thing)
+            return
+        if isinstance(held, Choice):
+            thing = held
     if isinstance(thing, Node):
         thing = low.settled(spread_node(low, thing, lambda one: one, s.iter))
     if isinstance(thing, Choice):
@@ -62,8 +78,9 @@ def _for_each(low: Lowering, s: Any, thing: Abstract) -> None:
         return
     things = iterable(low, thing, s.iter)
     low.locate(s)
-    if things.items is not None:
-        _unroll(low, s, things.items)
+    items = things.items
+    if items is not None:
+        _unchanged(low, s, things.over, lambda: _unroll(low, s, items))
         return
     count = things.count
     limit = low.b.emit("cast", low.value(count), dtype="int64", python=False)
@@ -108,6 +125,38 @@ def _unroll(low: Lowering, s: Any, items: tuple[Abstract, ...]) -> None:
         bind(low, s.target, item)
         low.block(s.body)
     low.block(s.orelse)
+
+
+def _unroll_object(low: Lowering, s: Any, thing: Object) -> None:
+    """A loop over a list of known length that the program may write to: each round sees what the list holds then."""
+    assert low.memory is not None
+    held = low.settled(thing)
+    assert isinstance(held, Struct)
+    if held.kind == "list" and not _jumps(s.body):
+        for k in range(len(held.items)):
+            now = low.settled(thing)
+            assert isinstance(now, Struct), "a list that a loop runs over keeps its length"
+            bind(low, s.target, now.items[k])
+            low.block(s.body)
+        low.block(s.orelse)
+        return
+    _unchanged(low, s, (thing.ident,), lambda: _for_each(low, s, held))
+
+
+def _unchanged(low: Lowering, s: Any, over: tuple[int, ...], run: Callable[[], None]) -> None:
+    """Runs what goes over items that were read before the loop; refuses a loop that writes to what they are of."""
+    memory = low.memory
+    before = [memory.cell(Object(k)) for k in over] if memory is not None else []
+    run()
+    for k, old in zip(over, before):
+        now = memory.cell(Object(k)) if memory is not None else old
+        if now.thing.key() != old.thing.key() or not _same_leaves(now, old):
+            text = "what this loop runs over is changed in the loop, which cannot run in lanes"
+            raise low.error(UnsupportedSyntax, text, s, "run over a copy: xs[:].")
+
+
+def _same_leaves(a: Abstract, b: Abstract) -> bool:
+    return all(x is y for x, y in zip(a.leaves(), b.leaves()))
 
 
 def _rounds(low: Lowering, s: Any, items: tuple[Abstract, ...]) -> None:
@@ -277,7 +326,7 @@ def _look(low: Lowering, frame: LoopFrame, head: dict[str, Abstract], k: int, th
     """What an object holds at the head (a view: its kind alone), before the loop or at the end of a round."""
     assert low.memory is not None
     if k > 1:
-        return low.look(frame.continues[k - 2], thing)
+        return low.memory.look(frame.continues[k - 2], thing)
     if k == 1:
         return low.memory.contents(thing)
     cell = head[thing.cell]

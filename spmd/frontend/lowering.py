@@ -14,20 +14,18 @@ from functools import partial
 from typing import Any, NoReturn, Protocol
 
 from spmd.errors import ShapeMismatch, SpmdError, StructureError, TypeMismatch, UnsupportedAttribute, UnsupportedType
+from spmd.frontend.identities import NeedsObjects, Object
 from spmd.frontend.joins import Converter, JoinError, Yielded, join_all
-from spmd.frontend.meetings import Meeting
 from spmd.frontend.names import Globals, NodeLayout
-from spmd.frontend.objects import Memory, NeedsObjects
+from spmd.frontend.objects import Memory
 from spmd.frontend.read import Definition
 from spmd.frontend.scope import NO_FACTS, Facts, Scope
-from spmd.frontend.values import Abstract, Choice, Const, Leaf, Node, Object, cell_name, describe
+from spmd.frontend.values import Abstract, Choice, Const, Leaf, Node, describe
 from spmd.ir.build import Builder
 from spmd.ir.core import Block, Function, Module, Value
 from spmd.ir.types import Num, Ref
 from spmd.ops.primitive import Refusal
 from spmd.spans import Span
-
-RESULT = "#result"  # what a path gives, as a name of its scope
 
 
 class Dead(Exception):
@@ -63,7 +61,7 @@ class LoopFrame:
 @dataclass(eq=False)
 class Spec:
     """One specialisation. `params` are named arguments around placeholder leaves or module inputs; `plain`: its results
-    are rows of its frames, so no module input may stand among them."""
+    are rows of its frames, so no module input may stand among them; `escaped`: the objects that these hold by value."""
 
     key: Any
     name: str
@@ -73,6 +71,7 @@ class Spec:
     definition: Definition
     plain: bool = False
     nullable: set[int] = field(default_factory=set)
+    escaped: set[int] = field(default_factory=set)
     result: Abstract | None = None
     result_key: Any = None
     function: Function | None = None
@@ -145,8 +144,9 @@ class Lowering:
         self.returns: list[Pending] = []
         self.ended: set[Block] = set()
         self.converter = Converter(builder, program.intern)
-        self.memory = Memory(self) if program.objects else None
-        self.pins: list[int] = []  # objects that a loop runs over
+        self.memory = Memory(self, lambda: program.module.inputs) if program.objects else None
+        self.pins: list[int] = []  # objects that the caller sees, and those that a loop runs over
+        self.iterated: list[int] = []
 
     # ------------------------------------------------------------------------------------------ rules
     def expression(self, node: Any) -> Abstract:
@@ -235,7 +235,7 @@ class Lowering:
         return thing if self.memory is None else self.memory.hold(thing, fixed)
 
     def apart(self, thing: Abstract) -> Abstract:
-        """What makes a new array, as one that shares no memory."""
+        """A new array as one that shares no memory."""
         return thing if self.memory is None else self.memory.apart(thing)
 
     def needs_objects(self) -> None:
@@ -323,31 +323,8 @@ class Lowering:
         return things[-1] if has_result else None
 
     def met(self, paths: Sequence[Pending], live: Iterable[str], flying: Iterable[str] = ()) -> Iterable[str]:
-        """Makes paths agree on the identities of objects; gives what is alive behind their meeting, cells included.
-        `flying`: names whose objects may be in use by an expression that is not finished."""
-        if self.memory is None or not paths:
-            return live
-        roots = [n for n in live if not n.startswith("@")]
-        for path in paths:
-            if path.result is not None:
-                path.scope.names[RESULT] = path.result
-        idents = {int(n[1:]) for n in flying if n.startswith("@")} | set(self.pins)
-        meeting = Meeting([p.scope.names for p in paths], lambda k, thing: self.look(paths[k], thing))
-        reached = meeting.meet([*roots, RESULT], idents)
-        for path in paths:
-            if path.result is not None:
-                path.result = path.scope.names.pop(RESULT)
-        return [*roots, *(cell_name(k) for k in sorted(reached))]
-
-    def look(self, path: Pending, thing: Object) -> Abstract:
-        """What an object holds at the end of a path."""
-        assert self.memory is not None
-        outer, self.scope = self.scope, path.scope
-        try:
-            with self.b.at(path.block):
-                return self.memory.contents(thing)
-        finally:
-            self.scope = outer
+        """What is alive where paths meet, after they agree on the identities of objects (see Memory.met)."""
+        return live if self.memory is None or not paths else self.memory.met(paths, live, flying)
 
     def _changed(self, alive: list[Pending], live: Iterable[str]) -> list[str]:
         outer = self.scope.names

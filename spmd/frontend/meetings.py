@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from spmd.frontend.identities import ABSENT, ITEM, Cell, Object, View, cell_name, fresh, inside, reachable
 from spmd.frontend.joins import alternatives
-from spmd.frontend.objects import ITEM, fresh, inside, reachable
-from spmd.frontend.values import ABSENT, Abstract, Cell, Choice, Grown, Object, Run, Struct, View, cell_name
+from spmd.frontend.values import Abstract, Choice, Grown, Run, Struct
 
 PATHS = "which of several objects it is depends on the path taken"
 Names = dict[str, Abstract]

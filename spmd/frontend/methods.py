@@ -10,13 +10,14 @@ from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedAttribute
 from spmd.frontend.attributes import class_attribute, node_field, node_tag, present
+from spmd.frontend.identities import Object
 from spmd.frontend.library import call_numpy
 from spmd.frontend.lists import METHODS as LIST_METHODS
 from spmd.frontend.lists import is_list, list_method
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import tag_test
 from spmd.frontend.python_calls import call_python
-from spmd.frontend.values import Abstract, Const, Leaf, Method, Node, Object, Struct, describe, tuple_of
+from spmd.frontend.values import Abstract, Const, Leaf, Method, Node, Struct, describe, tuple_of
 from spmd.ops.table import METHODS
 
 

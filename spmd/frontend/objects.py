@@ -9,87 +9,53 @@ are lowered without identities.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from spmd.errors import UnsupportedSyntax
-from spmd.frontend.values import Abstract, Cell, Choice, Grown, Leaf, Object, Run, Step, Struct, View, cell_name
+from spmd.errors import SpmdError, UnsupportedSyntax
+from spmd.frontend.identities import Cell, Object, Step, View, cell_name, fresh, is_mutable, reachable
+from spmd.frontend.meetings import Meeting
+from spmd.frontend.scope import Scope
+from spmd.frontend.values import Abstract, Choice, Leaf, Struct
+from spmd.ir.build import Builder
 from spmd.ir.core import Block, Op, Value
 
-if TYPE_CHECKING:
-    from spmd.frontend.lowering import Lowering
-
-FRESH = itertools.count(1_000_000)  # parameters of functions have small numbers
-MUTABLE = ("list", "dict", "dataclass")
 VIEWS = frozenset({"index", "slice", "dynslice", "transpose", "reshape", "reshape_to", "broadcast", "broadcast_to"})
 FOREIGN = frozenset({"load", "item"})
 INPUT = "it belongs to an object, a list or a global name, which examples do not write to"
 
-ITEM = "it is an item of a list of varying length, which holds its items by value"
+
+RESULT = "#result"  # what a path gives, as a name of its scope
 
 
-class NeedsObjects(Exception):
-    """The program writes into something: it must be lowered with identities."""
+class Path(Protocol):
+    """A path that ends: where its ops are, its names, and what it gives."""
+
+    block: Block
+    scope: Scope
+    result: Abstract | None
 
 
-def fresh() -> Object:
-    """An object that nothing else is."""
-    return Object(next(FRESH))
+class Frame(Protocol):
+    """What the objects of a function ask of its lowering."""
 
+    b: Builder
+    scope: Scope
+    pins: list[int]
 
-def is_mutable(thing: Abstract) -> bool:
-    """Whether Python could write into such a thing."""
-    if isinstance(thing, Leaf):
-        return thing.type.rank > 0
-    if isinstance(thing, Struct):
-        frozen = thing.kind == "dataclass" and thing.cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
-        return thing.kind in MUTABLE and not frozen
-    return isinstance(thing, Grown) or isinstance(thing, Run) and thing.kind == "list"
+    def error(self, kind: type[SpmdError], message: str, node: Any = None, hint: str | None = None) -> SpmdError:
+        """A refusal at a node."""
 
-
-def inside(thing: Abstract) -> Iterator[Object]:
-    """The objects that a thing names, in order."""
-    if isinstance(thing, Object):
-        yield thing
-    elif isinstance(thing, Cell):
-        yield from inside(thing.thing)
-    elif isinstance(thing, View):
-        yield Object(thing.root)
-    elif isinstance(thing, Struct):
-        for item in thing.items:
-            yield from inside(item)
-    elif isinstance(thing, Choice):
-        for item in thing.alternatives:
-            yield from inside(item)
-    elif hasattr(thing, "owner"):
-        yield from inside(thing.owner)
-
-
-def renamed(thing: Abstract, names: dict[int, int]) -> Abstract:
-    """The thing with other identities for its objects."""
-    if isinstance(thing, Object):
-        return Object(names.get(thing.ident, thing.ident))
-    if isinstance(thing, Cell):
-        shares = frozenset(names.get(k, k) for k in thing.shares)
-        return Cell(renamed(thing.thing, names), thing.fixed, shares, thing.stale)
-    if isinstance(thing, View):
-        return View(names.get(thing.root, thing.root), thing.steps)
-    if isinstance(thing, Struct):
-        return Struct(thing.kind, thing.cls, thing.names, tuple(renamed(i, names) for i in thing.items))
-    if isinstance(thing, Choice):
-        return Choice(thing.tag, tuple(renamed(a, names) for a in thing.alternatives))
-    if hasattr(thing, "owner"):
-        return replace(thing, owner=renamed(thing.owner, names))  # type: ignore[type-var]
-    return thing
+    def attempt(self, emit: Callable[[], Any], node: Any = None) -> Any:
+        """Runs builder rules, whose complaints become refusals."""
 
 
 class Memory:
-    """What one function's lowering does with objects."""
+    """What one function's lowering does with objects. `inputs` gives the module's inputs, which are captured."""
 
-    def __init__(self, low: Lowering) -> None:
+    def __init__(self, low: Frame, inputs: Callable[[], Sequence[Value]]) -> None:
+        self.inputs = inputs
         self.low = low
         self.seen: dict[int, tuple[Block, list[Value]]] = {}
 
@@ -106,12 +72,20 @@ class Memory:
     def contents(self, thing: Object) -> Abstract:
         """What an object holds now."""
         cell = self.cell(thing)
-        if cell.stale:
-            raise self.low.error(UnsupportedSyntax, f"this may have been changed through another name: {cell.stale}",
-                                 None, "make a copy where the two names part: b = a.copy().")
+        self._demand_known(cell, None)
         if isinstance(cell.thing, View):
             return Leaf(self._seen(thing.ident, cell.thing)[-1])
         return cell.thing
+
+    def demand_known(self, thing: Abstract, node: Any) -> None:
+        """Refuses to give away what may have been changed unseen."""
+        for ident in reachable(self.names, [thing]):
+            self._demand_known(self.cell(Object(ident)), node)
+
+    def _demand_known(self, cell: Cell, node: Any) -> None:
+        if cell.stale:
+            raise self.low.error(UnsupportedSyntax, f"this may have been changed through another name: {cell.stale}",
+                                 node, "make a copy where the two names part: b = a.copy().")
 
     def _seen(self, ident: int, view: View) -> list[Value]:
         """The root's array, and then what each step of a view gives now."""
@@ -192,7 +166,7 @@ class Memory:
         while op is not None and op.name in VIEWS:
             value = op.operands[0]
             op = self.low.b.defs.get(value)
-        return op.name in FOREIGN if op is not None else value in set(self.low.sp.module.inputs)
+        return op.name in FOREIGN if op is not None else value in set(self.inputs())
 
     def fix(self, thing: Abstract, why: str) -> None:
         """From now on nothing that is in the thing may be written to."""
@@ -211,6 +185,31 @@ class Memory:
         if isinstance(thing, Choice):
             return Choice(thing.tag, tuple(map(self.plain, thing.alternatives)))
         return thing
+
+    # ---------------------------------------------------------------------------------------- paths that meet
+    def met(self, paths: Sequence[Path], live: Iterable[str], flying: Iterable[str] = ()) -> list[str]:
+        """Makes paths agree on the identities of objects; gives what is alive behind their meeting, cells included.
+        `flying`: names whose objects may be in use by an expression that is not finished."""
+        roots = [n for n in live if not n.startswith("@")]
+        for path in paths:
+            if path.result is not None:
+                path.scope.names[RESULT] = path.result
+        idents = {int(n[1:]) for n in flying if n.startswith("@")} | set(self.low.pins)
+        meeting = Meeting([p.scope.names for p in paths], lambda k, thing: self.look(paths[k], thing))
+        reached = meeting.meet([*roots, RESULT], idents)
+        for path in paths:
+            if path.result is not None:
+                path.result = path.scope.names.pop(RESULT)
+        return [*roots, *(cell_name(k) for k in sorted(reached))]
+
+    def look(self, path: Path, thing: Object) -> Abstract:
+        """What an object holds at the end of a path."""
+        outer, self.low.scope = self.low.scope, path.scope
+        try:
+            with self.low.b.at(path.block):
+                return self.contents(thing)
+        finally:
+            self.low.scope = outer
 
     # ---------------------------------------------------------------------------------------- writing
     def demand_writable(self, thing: Object, node: Any) -> None:
@@ -235,7 +234,7 @@ class Memory:
         """Writes into a part of an array: the steps' inverses, from the last step to the first."""
         values = self._seen(ident, view)
         for step, whole in zip(reversed(view.steps), reversed(values[:-1])):
-            new = self.low.attempt(partial(put, self.low, step, whole, new), node)
+            new = self.low.attempt(partial(put, self.low.b, step, whole, new), node)
         self.write(Object(view.root), Leaf(new), node)
 
     def _spoil(self, ident: int) -> None:
@@ -256,9 +255,8 @@ def _may_copy(op: Op) -> bool:
     return len(old) > 1 and old != new
 
 
-def put(low: Lowering, step: Step, whole: Value, part: Value) -> Value:
+def put(b: Builder, step: Step, whole: Value, part: Value) -> Value:
     """The array `whole` with `part` where the step reads."""
-    b = low.b
     attrs = dict(step.attrs)
     if step.name == "index":
         return b.emit("put_index", whole, part, *step.operands, exact=True)
@@ -273,16 +271,3 @@ def put(low: Lowering, step: Step, whole: Value, part: Value) -> Value:
     if None not in shape:
         return b.emit("reshape", part, shape=shape)
     return b.emit("reshape_to", part, b.emit("shape_of", whole), shape=shape, exact=True)
-
-
-def reachable(names: dict[str, Abstract], things: list[Abstract]) -> set[int]:
-    """The objects that things lead to."""
-    found: set[int] = set()
-    stack = [o.ident for thing in things for o in inside(thing)]
-    while stack:
-        ident = stack.pop()
-        if ident not in found:
-            found.add(ident)
-            cell = names.get(cell_name(ident))
-            stack += [o.ident for o in inside(cell)] if cell is not None else []
-    return found

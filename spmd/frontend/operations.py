@@ -16,6 +16,7 @@ import gast
 import numpy as np
 
 from spmd.errors import TypeMismatch, UnsupportedSyntax, UnsupportedType
+from spmd.frontend.identities import Object
 from spmd.frontend.lowering import Dead, Lowering
 from spmd.frontend.scope import NO_FACTS, Facts
 from spmd.frontend.values import (
@@ -27,7 +28,6 @@ from spmd.frontend.values import (
     Iterable,
     Leaf,
     Node,
-    Object,
     Run,
     Static,
     Struct,

@@ -13,8 +13,7 @@ from typing import Any
 
 import gast
 
-from spmd.frontend.liveness import Liveness
-from spmd.frontend.ownership import names_bound, own_arrays
+from spmd.frontend.liveness import Liveness, writes
 from spmd.source import FunctionSource, source_of
 from spmd.spans import Span
 
@@ -39,12 +38,7 @@ class Definition:
     @cached_property
     def locals(self) -> frozenset[str]:
         """Names that the function binds."""
-        return names_bound(self.body, self.parameters)
-
-    @cached_property
-    def own_arrays(self) -> frozenset[str]:
-        """Names whose arrays nothing else names."""
-        return own_arrays(self.body, self.parameters)
+        return frozenset().union(self.parameters, *map(writes, self.body))
 
     @property
     def name(self) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from spmd.frontend.values import ABSENT, UNBOUND, Abstract, Cell
+from spmd.frontend.identities import ABSENT, Cell
+from spmd.frontend.values import UNBOUND, Abstract
 from spmd.ir.core import Value
 
 

@@ -88,7 +88,7 @@ class Specialiser:
         handed = Handed(memory)
         args = handed.arguments(args)
         running = next((spec for spec, _ in reversed(self.stack) if spec.definition is definition), None)
-        if running is not None:
+        if running is not None and low is not None:
             args = {name: same_lists(low, thing, running.params.get(name)) for name, thing in args.items()}
         if running is not None or is_recursive(function):
             args = {name: widen_numbers(low, thing) for name, thing in args.items()}
@@ -223,6 +223,7 @@ class Specialiser:
         for name in [n for n in low.scope.names if n[0] not in "@#"]:
             low.scope.names[name] = low.hold(low.scope.names[name])
         given = dict(low.scope.names)
+        low.pins = [int(name[1:]) for name in spec.params if name.startswith("@")]
         low.locate(spec.definition.node)
         self.lowerings.append(low)
         try:

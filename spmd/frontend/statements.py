@@ -16,11 +16,11 @@ from spmd.frontend.bindings import bind
 from spmd.frontend.conditions import condition
 from spmd.frontend.expressions import expression
 from spmd.frontend.fence import refuse
+from spmd.frontend.identities import Object, is_mutable
 from spmd.frontend.loops import for_loop, while_loop
 from spmd.frontend.lowering import Lowering
-from spmd.frontend.objects import is_mutable
 from spmd.frontend.operations import BINARY, binary, end_in_error, guard
-from spmd.frontend.values import NONE, Abstract, Const, Object, Static, holds_iterable
+from spmd.frontend.values import NONE, Abstract, Const, Static, holds_iterable
 from spmd.frontend.writes import augment, augment_object, store
 
 
@@ -97,6 +97,8 @@ def _body(low: Lowering, body: Sequence[Any]) -> Callable[[], None]:
 
 def _return(low: Lowering, s: Any) -> None:
     thing = low.hold(expression(low, s.value)) if s.value is not None else NONE
+    if low.memory is not None:
+        low.memory.demand_known(thing, s)
     low.locate(s)
     if holds_iterable(thing):
         raise low.error(UnsupportedType, "a range or an iterator cannot be returned in lanes", s, "return a list.")

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from spmd.ir.core import Op, Value
+from spmd.ir.core import Value
 from spmd.ir.types import Num, Ref, Seq
 
 
 class Abstract:
-    """Base of all bound things."""
+    """Base of all bound things. `label` is how an error names a thing that has nothing better."""
+
+    label = "no value"
 
     def leaves(self) -> Iterator[Value]:
         """SSA values, in a fixed order."""
@@ -245,7 +247,7 @@ class Iterable(Abstract):
     `count` is a constant or a Python int leaf. `sources` feed a `map`: (operand or None for the count, each kind, type
     of the callee's parameter), from which `rebuild` makes the item inside the callee. A fixed structure has `items`.
     `shape` is what `rebuild` makes: two things of equal sources and shape have the same items inside a callee.
-    `once`: Python's iterator is used up by running over it.
+    `once`: Python's iterator is used up by running over it. `over`: the objects whose items these are.
     """
 
     count: Abstract
@@ -255,120 +257,10 @@ class Iterable(Abstract):
     items: tuple[Abstract, ...] | None = None
     shape: Any = ()
     once: bool = False
+    over: tuple[int, ...] = ()
 
     def key(self) -> Any:
         return ("iterable", id(self))
-
-
-@dataclass(frozen=True, eq=False)
-class Object(Abstract):
-    """A mutable thing by identity: names that hold the same object have the same `ident`. What it holds is in the
-    scope, as the Cell called `cell`."""
-
-    ident: int
-
-    @property
-    def cell(self) -> str:
-        return cell_name(self.ident)
-
-    def key(self) -> Any:
-        return ("object", self.ident)
-
-
-def cell_name(ident: int) -> str:
-    """What a scope calls an object's cell; no name of the user's can be this."""
-    return f"@{ident}"
-
-
-@dataclass(frozen=True, eq=False)
-class Cell(Abstract):
-    """What an object holds at one point of the program.
-
-    thing   an array, a list, a dictionary or a record, with the objects in it by identity; a View of another object.
-    fixed   why it must not be written to ('' where it may).
-    shares  objects whose memory this may be too, on some path; after a write to one of them the cell is `stale`.
-    """
-
-    thing: Abstract
-    fixed: str = ""
-    shares: frozenset[int] = frozenset()
-    stale: str = ""
-
-    def leaves(self) -> Iterator[Value]:
-        return self.thing.leaves()
-
-    def replace(self, leaves: Iterator[Value]) -> Cell:
-        return Cell(self.thing.replace(leaves), self.fixed, self.shares, self.stale)
-
-    def key(self) -> Any:
-        return ("cell", self.thing.key(), self.fixed, self.shares, self.stale)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One op that reads a part of an array; `operands` are those behind the array."""
-
-    name: str
-    attrs: tuple[tuple[str, Any], ...]
-    operands: tuple[Value, ...]
-    type: Num
-
-    @classmethod
-    def of(cls, op: Op) -> Step:
-        assert isinstance(op.result.type, Num)
-        return cls(op.name, tuple(sorted(op.attrs.items())), tuple(op.operands[1:]), op.result.type)
-
-
-@dataclass(frozen=True, eq=False)
-class View(Abstract):
-    """A part of an object's array: the steps that read it."""
-
-    root: int
-    steps: tuple[Step, ...]
-
-    def leaves(self) -> Iterator[Value]:
-        for step in self.steps:
-            yield from step.operands
-
-    def replace(self, leaves: Iterator[Value]) -> View:
-        steps = (Step(s.name, s.attrs, tuple(next(leaves) for _ in s.operands), s.type) for s in self.steps)
-        return View(self.root, tuple(steps))
-
-    def key(self) -> Any:
-        steps = tuple((s.name, s.attrs, tuple(v.type for v in s.operands), s.type) for s in self.steps)
-        return ("view", self.root, steps)
-
-
-@dataclass(frozen=True, eq=False)
-class Absent(Abstract):
-    """What a cell holds on a path on which its object does not exist."""
-
-    def key(self) -> Any:
-        return ("absent",)
-
-
-ABSENT = Absent()
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome(Abstract):
-    """What a call gives in a program that writes: its result, and what objects hold behind it. Those that it was given
-    have the numbers of its parameters, those that it made negative ones."""
-
-    result: Abstract
-    cells: tuple[tuple[int, Cell], ...]
-
-    def leaves(self) -> Iterator[Value]:
-        yield from self.result.leaves()
-        for _, cell in self.cells:
-            yield from cell.leaves()
-
-    def replace(self, leaves: Iterator[Value]) -> Outcome:
-        result = self.result.replace(leaves)
-        return Outcome(result, tuple((k, cell.replace(leaves)) for k, cell in self.cells))
-
-    def key(self) -> Any:
-        return ("outcome", self.result.key(), tuple((k, cell.key()) for k, cell in self.cells))
 
 
 def holds_iterable(thing: Abstract) -> bool:
@@ -424,6 +316,4 @@ def describe(thing: Abstract) -> str:
         return f"'{getattr(thing.value, '__name__', type(thing.value).__name__)}'"
     if isinstance(thing, Method):
         return f"method '{thing.name}'"
-    if isinstance(thing, Object):
-        return "an array, list or record"
-    return "an iterator" if isinstance(thing, Iterable) else "no value"
+    return "an iterator" if isinstance(thing, Iterable) else thing.label

@@ -14,24 +14,13 @@ import gast
 import numpy as np
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedSyntax, UnsupportedType
+from spmd.frontend.identities import Object, Step
 from spmd.frontend.lists import extend_list, set_item
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.objects import put
 from spmd.frontend.operations import BINARY, binary, guard, refuse_own
 from spmd.frontend.subscripts import index_parts, is_mask, pick, present_index
-from spmd.frontend.values import (
-    NONE,
-    Abstract,
-    Choice,
-    Const,
-    Leaf,
-    Node,
-    Object,
-    Static,
-    Step,
-    Struct,
-    describe,
-)
+from spmd.frontend.values import NONE, Abstract, Choice, Const, Leaf, Node, Static, Struct, describe, is_number
 from spmd.ir.core import Value
 from spmd.ir.types import Num
 from spmd.ops.numpy_creation import assigned
@@ -107,7 +96,7 @@ def _store_in_array(low: Lowering, owner: Object, held: Leaf, index: list[Any], 
         return
     steps, values = _path(low, whole, part)
     for step, source in zip(reversed(steps), reversed(values)):
-        new = low.attempt(partial(put, low, step, source, new), node)
+        new = low.attempt(partial(put, low.b, step, source, new), node)
     memory.write(owner, Leaf(new), node)
 
 
@@ -221,6 +210,9 @@ def augment(low: Lowering, s: Any) -> None:
 
     def run(one: Abstract) -> None:
         held = low.settled(one)
+        if isinstance(held, Leaf) and len(index) == 1 and is_mask(index[0]):
+            _augment_masked(low, one, held, index[0], new, s)
+            return
         old = pick(low, held, index, several, s)
         part = low.chosen(old)
         if isinstance(held, Leaf):
@@ -232,6 +224,22 @@ def augment(low: Lowering, s: Any) -> None:
         store_item(low, one, index, several, result, s)
 
     _on_each(low, owner, run)
+
+
+def _augment_masked(low: Lowering, owner: Abstract, held: Leaf, mask: Leaf, new: Abstract, s: Any) -> None:
+    """`a[mask] op= number`"""
+    other = low.settled(new)
+    if not is_number(other) or not isinstance(owner, Object):
+        raise low.error(UnsupportedType, "an array cannot be updated under a mask by another array in lanes", s,
+                        "use np.where(mask, a + b, a).")
+    memory = low.memory
+    assert memory is not None
+    result = low.value(_part_in_place(low, held, other, s))
+    whole = low.attempt(lambda: assigned(low.b, result, held.type.dtype), s)
+    if mask.type.rank < held.type.rank:
+        raise low.error(UnsupportedType, "a mask of fewer axes than the array cannot run in lanes", s,
+                        "index it in all axes, or use np.where.")
+    memory.write(owner, Leaf(low.attempt(lambda: low.b.emit("where", mask.value, whole, held.value), s)), s)
 
 
 def from_attribute(low: Lowering, s: Any, owner: Abstract) -> None:

@@ -1,0 +1,180 @@
+"""Writes are seen through every name of an array, and through nothing else."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spmd
+
+XS = np.random.default_rng(0).normal(size=(4, 3))
+
+
+def accumulates(x):
+    h = np.zeros(3)
+    s = h + 1.0
+    for k in range(3):
+        h += x * k
+        h *= 0.5
+    return s * h
+
+
+def copies(x):
+    c = x.copy()
+    c *= 2.0
+    c += x
+    return c
+
+
+def reads_shapes(x):
+    h = np.outer(x, x)
+    n = h.shape[0]
+    h += n
+    return h
+
+
+def names_itself(x):
+    h = np.tanh(x)
+    h += h
+    h *= h[0]
+    return h
+
+
+def alias(x):
+    h = np.zeros(3)
+    g = h
+    h += x
+    return g
+
+
+def argument(x):
+    x += 1.0
+    return x
+
+
+def view(x):
+    h = np.outer(x, x)
+    g = h[0]
+    h += 1.0
+    return g
+
+
+def in_a_list(x):
+    h = np.zeros(3)
+    gs = [h, x]
+    h += x
+    return gs[0]
+
+
+def rows_of_a_loop(x):
+    h = np.outer(x, x)
+    total = np.zeros(3)
+    for row in h:
+        total = total + row
+        h *= 0.5
+    return total
+
+
+def by_walrus(x):
+    h = np.ones(3)
+    if (g := h)[0] > 0:
+        h += x
+    return g
+
+
+def by_call(x):
+    h = np.zeros(3)
+    g = same(h)
+    h += x
+    return g
+
+
+def same(v):
+    return v
+
+
+def by_method(x):
+    h = np.zeros(3)
+    g = h.reshape(3)
+    h += x
+    return g
+
+
+def swapped(x):
+    h, g = np.zeros(3), np.ones(3)
+    h, g = g, h
+    h += x
+    return g
+
+
+FUNCTIONS = [
+    accumulates, copies, reads_shapes, names_itself, alias, argument, view, in_a_list,
+    rows_of_a_loop, by_walrus, by_call, by_method, swapped,
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_writes_are_seen_as_in_python(function: Any) -> None:
+    for size in (1, 4):
+        np.testing.assert_allclose(spmd.vmap(function)(XS[:size]), [function(x.copy()) for x in XS[:size]])
+
+
+def in_a_comprehension(x):
+    h = np.ones(3)
+    gs = [h for _ in range(2)]
+    h += x  # here
+    return gs[0]
+
+
+def by_choice(x):
+    h = np.ones(3)
+    g = h if x[0] > 0 else x
+    h += x
+    return g  # here
+
+
+def to_a_choice(x):
+    h = np.ones(3)
+    g = h if x[0] > 0 else x
+    g += x  # here
+    return h
+
+
+def of_a_shape(x):
+    m = np.outer(x, x)
+    v = m.T.reshape(9)
+    v[0] = 1.0  # here
+    return m
+
+
+def in_a_growing_list(x):
+    h = np.ones(3)
+    kept = [x]
+    for _ in range(int(x[0] > 0)):
+        kept.append(h)
+        h += 1.0  # here
+    return kept[0]
+
+
+GLOBAL = np.ones(3)
+
+
+def to_a_global(x):
+    GLOBAL[0] = x[0]  # here
+    return x
+
+
+REFUSED = [in_a_comprehension, by_choice, to_a_choice, of_a_shape, in_a_growing_list, to_a_global]
+
+
+@pytest.mark.parametrize("function", REFUSED)
+def test_what_cannot_be_told_apart_is_refused(function: Any) -> None:
+    with pytest.raises(spmd.UnsupportedSyntax) as caught:
+        spmd.vmap(function)(XS)
+    assert caught.value.span is not None
+    assert caught.value.hint
+    lines, first = inspect.getsourcelines(function)
+    assert "# here" in lines[caught.value.span.line - first]

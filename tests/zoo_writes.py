@@ -1,0 +1,278 @@
+"""Zoo: arrays, lists, dictionaries and records that the program writes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from program import Collection, Rng, arrays, integers, numbers, pairs, sequences
+
+zoo = Collection()
+
+
+# ------------------------------------------------------------------------------------------------ arrays
+@zoo.add(pairs(arrays((3,)), integers(0, 6, first=((0,), (5,)))), wrt=(0,))
+def fills_an_array(x, n):
+    a = np.ones(6)
+    for i in range(n):
+        a[i] = x[i % 3] * a[i - 1]
+        if i > 2:
+            a[i - 1] += x[0] ** 2
+    return a
+
+
+@zoo.add(pairs(arrays((3,)), integers(-3, 3, first=((-3,), (2,)))), wrt=(0,))
+def writes_rows_and_columns(x, n):
+    c = x.copy()
+    c[1:] *= c[:-1]
+    m = np.zeros((3, 3))
+    m[n] = c
+    m[:, 1] += x
+    v = m.T
+    v[0, 2] = x[1]
+    return m @ x, np.sum(v[n])
+
+
+@zoo.add(arrays((3,), (2, 3)), wrt=(0, 1))
+def writes_through_views(x, m):
+    r = m[1]
+    r[0] = x[2]
+    r += x
+    part = m[:, 1:]
+    part *= 2.0
+    flat = x[None, :]
+    flat[0, 1] = 7.0 * x[0]
+    return m, x, np.sum(r)
+
+
+@zoo.add(pairs(arrays((4,)), integers(0, 4)), wrt=(0,))
+def writes_by_index_arrays_and_masks(x, n):
+    a = np.zeros(4)
+    a[np.array([0, 2, 0])] = x[:3]
+    a[a > 0.3] = x[1]
+    a[x < 0.0] += 1.0
+    b = np.zeros((4, 2))
+    b[np.array([n, 1])] = x[:2]
+    return a * x, b
+
+
+@zoo.add(pairs(arrays((3,)), integers(0, 7, first=((0,), (6,)))), wrt=(0,))
+def swaps_two_buffers(x, n):
+    before, now = x.copy(), np.zeros(3)
+    i = 0
+    while i < n:
+        now[i % 3] = before[(i + 1) % 3] * 0.5 + before[0]
+        before, now = now, before
+        i += 1
+    return before, now
+
+
+@zoo.add(sequences(0, 9), wrt=(0,))
+def sorts_by_insertion(x):
+    a = x.copy()
+    for i in range(1, len(a)):
+        key = a[i]
+        j = i - 1
+        while j >= 0 and a[j] > key:
+            a[j + 1] = a[j]
+            j -= 1
+        a[j + 1] = key
+    return np.sum(a * np.arange(len(a)))
+
+
+@zoo.add(pairs(arrays((4,)), integers(-1, 6, first=((-1,), (5,), (4,)))), raises=True)
+def writes_out_of_range(x, n):
+    a = np.zeros(4)
+    if x[0] > -10.0:
+        a[n] = x[0]
+    return a
+
+
+def _put(a, i, v):
+    a[i] = v
+    return a
+
+
+def _halve(a, depth):
+    if depth == 0 or len(a) < 2:
+        return 0
+    a *= 0.5
+    middle = len(a) // 2
+    return 1 + _halve(a[:middle], depth - 1) + _halve(a[middle:], depth - 1)
+
+
+@zoo.add(pairs(arrays((8,)), integers(0, 4, first=((0,), (3,)))), wrt=(0,))
+def writes_in_callees(x, n):
+    a = np.zeros(4)
+    b = _put(a, n, x[0])
+    _put(b, 0, x[1])
+    y = x.copy()
+    count = _halve(y, n)
+    return a, y, count
+
+
+@zoo.add(pairs(arrays((3,)), integers(0, 4)), wrt=(0,))
+def keeps_what_it_is_given(x, n):
+    """What is bound before a write, and is not the same array, stays."""
+    a = np.zeros(3)
+    old = a + 0.0
+    first = a[0]
+    a[0] = x[0]
+    copy = a.copy()
+    if n > 1:
+        a[1] = x[1]
+    else:
+        a = a * 2.0
+    a[2] = first + x[2]
+    return a, old, copy
+
+
+@zoo.add(numbers(-2.0, 2.0), wrt=(0,))
+def writes_integers(x):
+    a = np.zeros(3, dtype=np.int32)
+    a[0] = 1.75
+    a[1] += 2
+    b = np.zeros(2, dtype=np.float32)
+    b[0] = x
+    b += 1
+    return a, b * 0.0, a[0] * x
+
+
+# ------------------------------------------------------------------------------------------------ lists
+@zoo.add(integers(0, 9, first=((0,), (8,))))
+def finds_primes(n):
+    primes = []
+    k = 2
+    while len(primes) < n:
+        prime = True
+        for p in primes:
+            if k % p == 0:
+                prime = False
+                break
+        if prime:
+            primes.append(k)
+        k += 1
+    return primes[-1] if primes else 0, len(primes)
+
+
+@zoo.add(pairs(arrays((3,)), integers(0, 6, first=((0,), (5,)))), wrt=(0,))
+def pops_a_stack_of_numbers(x, n):
+    stack = []
+    for i in range(n):
+        stack.append(x[i % 3] * (i + 1))
+    total = 0.0
+    while stack:
+        total = total * 0.5 + stack.pop() ** 2
+    return total
+
+
+@zoo.add(sequences(0, 6, 3), share=lambda r: (r.normal(size=(3, 3)),), wrt=(0, 1))
+def appends_states(w, x):
+    h = np.zeros(3)
+    states = []
+    for t in range(len(x)):
+        h = np.tanh(w @ h + x[t])
+        states.append(h)
+    if not states:
+        return 0.0
+    return np.sum(np.stack(states) ** 2) + np.sum(states[-1])
+
+
+def _walk(out, n):
+    if n > 0:
+        _walk(out, n - 1)
+        out.append(n)
+        _walk(out, n - 2)
+
+
+@zoo.add(integers(0, 7, first=((0,), (6,))))
+def appends_in_recursion(n):
+    out = []
+    _walk(out, n)
+    return sum([k * (i + 1) for i, k in enumerate(out)])
+
+
+@zoo.add(pairs(integers(0, 6), integers(-2, 7, first=((-2,), (6,)))), raises=True)
+def inserts_and_takes_out(n, k):
+    xs = [5, 6]
+    for i in range(n):
+        xs.insert(k, i)
+    xs += [9]
+    first = xs.pop(k)
+    xs[0] = xs[0] + 100
+    ys = xs[1:] + [first]
+    return ys[0], sum(xs), len(ys), xs[-1]
+
+
+@zoo.add(pairs(integers(0, 7, first=((0,), (6,))), integers(0, 7, first=((6,), (0,)))))
+def counts_the_ways(n, m):
+    row = [1] * (m + 1)
+    for _ in range(n):
+        for j in range(m):
+            row[j + 1] += row[j]
+    return row[m]
+
+
+def _graphs(rng: Rng, size: int) -> list[tuple[Any, ...]]:
+    return [(rng.random((5, 5)) < 0.3, int(rng.integers(0, 5))) for _ in range(size)]
+
+
+@zoo.add(_graphs)
+def searches_a_graph(edges, start):
+    seen = np.zeros(5, dtype=bool)
+    order = [start]
+    seen[start] = True
+    at = 0
+    while at < len(order):
+        u = order[at]
+        at += 1
+        for v in range(5):
+            if edges[u, v] and not seen[v]:
+                seen[v] = True
+                order.append(v)
+    return len(order), order[-1], seen
+
+
+@zoo.add(pairs(numbers(-1.0, 1.0), integers(0, 5)), wrt=(0,))
+def holds_pairs_in_a_list(x, n):
+    items = [(x, 0)]
+    for k in range(n):
+        last, depth = items[-1]
+        items.append((last * x, depth + k))
+    total = 0.0
+    for value, depth in items:
+        total += value * depth
+    return total, len(items)
+
+
+# ------------------------------------------------------------------------------------------------ dictionaries, records
+@dataclass
+class Particle:
+    place: Any
+    speed: float
+    hits: int = 0
+
+
+@zoo.add(pairs(numbers(-2.0, 2.0, 2), integers(0, 6)), wrt=(0, 1))
+def moves_a_particle(x, v, n):
+    p = Particle(x, v)
+    q = p
+    for _ in range(n):
+        q.place += 0.5 * p.speed
+        if p.place > 1.0:
+            p.speed = -p.speed
+            p.hits += 1
+    return p.place, q.speed, p.hits
+
+
+@zoo.add(pairs(numbers(-2.0, 2.0), integers(0, 4)), wrt=(0,))
+def counts_in_a_dictionary(x, n):
+    d = {"up": 0.0, "down": 1.0}
+    for k in range(n):
+        if x * k > 1.0:
+            d["up"] += x
+        else:
+            d["down"] *= 0.5
+    d["both"] = d["up"] + d["down"]
+    return d["both"], d["up"]
