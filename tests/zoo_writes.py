@@ -81,6 +81,28 @@ def sorts_by_insertion(x):
     return np.sum(a * np.arange(len(a)))
 
 
+@zoo.add(sequences(0, 7), wrt=(0,))
+def sorts_by_bubbles(x):
+    a = x.copy()
+    n = len(a)
+    done = False
+    while not done:
+        done = True
+        for i in range(n - 1):
+            if a[i] > a[i + 1]:
+                a[i], a[i + 1] = a[i + 1], a[i]
+                done = False
+        n -= 1
+    return np.sum(a * np.arange(len(a)))
+
+
+@zoo.add(arrays((3, 2)), wrt=(0,))
+def swaps_rows_as_numpy_does(m):
+    m[0], m[1] = m[1], m[0]
+    m[[1, 2]] = m[[2, 1]]
+    return m
+
+
 @zoo.add(pairs(arrays((4,)), integers(-1, 6, first=((-1,), (5,), (4,)))), raises=True)
 def writes_out_of_range(x, n):
     a = np.zeros(4)

@@ -1,4 +1,4 @@
-"""Assignment to names and patterns of names.
+"""Assignment to names, items, attributes and patterns of them.
 
 The invariant: a name is bound to what Python would bind it to; an example whose thing has too few or too many parts for
 a pattern raises, and what cannot be kept under a name is refused.
@@ -28,17 +28,20 @@ from spmd.frontend.values import (
     holds_iterable,
     tuple_of,
 )
+from spmd.frontend.writes import store
 from spmd.ir.types import INT
 
 
 def bind(low: Lowering, target: Any, thing: Abstract) -> None:
-    """Assignment to a name or a pattern of names."""
+    """Assignment to a name, an item, an attribute, or a pattern of them."""
     if isinstance(target, gast.Name):
         keepable(low, thing, target)
         low.scope.names[target.id] = low.hold(thing)
     elif isinstance(target, (gast.Tuple, gast.List)):
         low.locate(target)
         _unpack(low, target, thing)
+    elif isinstance(target, (gast.Subscript, gast.Attribute)):
+        store(low, target, thing)
     else:
         raise refuse(low.definition, target, low.sp.chain())
 
@@ -67,7 +70,8 @@ def _unpack(low: Lowering, target: Any, thing: Abstract) -> None:
         parts = [part_of(k) for k in range(len(names))]
     else:
         parts = _parts(low, thing, names, target)
-    for name, part in zip(names, parts):
+    held = [low.hold(part) for part in parts]
+    for name, part in zip(names, held):
         bind(low, name, part)
 
 

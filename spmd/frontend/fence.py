@@ -41,10 +41,10 @@ REFUSED: dict[type, tuple[str, str]] = {
     gast.Starred: ("a starred target cannot run in lanes", "unpack into plain names."),
 }
 WRITES = {
-    gast.Subscript: ("writing into an array, list or dictionary cannot run in lanes",
-                     "build the new value and bind it to a name: np.where, np.concatenate, a comprehension."),
-    gast.Attribute: ("writing to an attribute cannot run in lanes: arguments are values",
-                     "return the new value instead."),
+    gast.Subscript: ("a loop that writes into an array, list or dictionary cannot run in lanes",
+                     "loop over a name, and write in the body."),
+    gast.Attribute: ("a loop that writes to an attribute cannot run in lanes",
+                     "loop over a name, and write in the body."),
 }
 
 

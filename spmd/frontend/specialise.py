@@ -65,11 +65,12 @@ class Specialiser:
     # ------------------------------------------------------------------------------------------ asking
     def chain(self) -> tuple[tuple[str, Span], ...]:
         """The calls that led to the function being lowered, innermost first."""
-        return tuple(
-            (outer.title, span)
-            for (outer, _), (_, span) in zip(reversed(self.stack[:-1]), reversed(self.stack[1:]))
-            if span is not None
-        )[:4]
+        found = []
+        for (outer, _), (inner, span) in zip(reversed(self.stack[:-1]), reversed(self.stack[1:])):
+            wraps = outer.key[0][0] == "entry" and outer.definition is inner.definition
+            if span is not None and not wraps:
+                found.append((outer.title, span))
+        return tuple(found[:4])
 
     def current(self) -> Lowering:
         """The function that is being lowered now."""

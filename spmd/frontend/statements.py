@@ -21,7 +21,7 @@ from spmd.frontend.loops import for_loop, while_loop
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import BINARY, binary, end_in_error, guard
 from spmd.frontend.values import NONE, Abstract, Const, Static, holds_iterable
-from spmd.frontend.writes import augment, augment_object, store
+from spmd.frontend.writes import augment, augment_object
 
 
 def block(low: Lowering, body: Sequence[Any]) -> None:
@@ -37,19 +37,12 @@ def block(low: Lowering, body: Sequence[Any]) -> None:
 def _assign(low: Lowering, s: Any) -> None:
     thing = low.hold(expression(low, s.value))
     for target in s.targets:
-        _assign_to(low, target, thing)
-
-
-def _assign_to(low: Lowering, target: Any, thing: Abstract) -> None:
-    if isinstance(target, (gast.Subscript, gast.Attribute)):
-        store(low, target, thing)
-    else:
         bind(low, target, thing)
 
 
 def _annassign(low: Lowering, s: Any) -> None:
     if s.value is not None:
-        _assign_to(low, s.target, low.hold(expression(low, s.value)))
+        bind(low, s.target, low.hold(expression(low, s.value)))
 
 
 def _augassign(low: Lowering, s: Any) -> None:

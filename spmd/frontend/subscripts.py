@@ -28,6 +28,7 @@ from spmd.frontend.values import (
     Leaf,
     Node,
     Run,
+    Static,
     Struct,
     class_of,
     describe,
@@ -50,8 +51,16 @@ def subscript(low: Lowering, node: Any) -> Abstract:
 def index_parts(low: Lowering, node: Any) -> tuple[list[Any], bool]:
     """What stands in the brackets: its parts, a slice being a tuple of three, and whether there is a comma."""
     parts = list(node.slice.elts) if isinstance(node.slice, gast.Tuple) else [node.slice]
-    index = [_slice(low, p) if isinstance(p, gast.Slice) else low.settled(low.expression(p)) for p in parts]
+    index = [_slice(low, p) if isinstance(p, gast.Slice) else _part(low, p) for p in parts]
     return index, isinstance(node.slice, gast.Tuple)
+
+
+def _part(low: Lowering, node: Any) -> Abstract:
+    """One part of an index; a list of numbers is an array."""
+    part = low.settled(low.expression(node))
+    if isinstance(part, (Grown, Run)) or isinstance(part, Struct) and part.kind == "list":
+        return low.settled(low.apply(Static(np.array), [part], {}, node))
+    return part
 
 
 def is_mask(part: Any) -> bool:
