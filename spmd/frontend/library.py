@@ -15,6 +15,7 @@ from spmd.frontend.lowering import Lowering
 from spmd.frontend.runs import EXACT, as_column
 from spmd.frontend.values import Abstract, Choice, Const, Grown, Leaf, Run, Static, Struct, describe, list_of, tuple_of
 from spmd.ir.core import Value
+from spmd.ops.numpy_elementwise import SCALAR_TYPES
 
 CONSTANT = frozenset({np.eye, np.identity, np.tri, np.linspace, np.geomspace, np.logspace, np.full, np.diag, np.dtype})
 
@@ -22,7 +23,7 @@ SHARING = frozenset({
     np.asarray, np.asanyarray, np.ascontiguousarray, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to,
     np.diagonal, np.expand_dims, np.flip, np.fliplr, np.flipud, np.moveaxis, np.ravel, np.real, np.reshape, np.rollaxis,
     np.rot90, np.squeeze, np.swapaxes, np.transpose, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit,
-    "diagonal", "ravel", "reshape", "squeeze", "swapaxes", "transpose", "view",
+    *SCALAR_TYPES, "diagonal", "ravel", "reshape", "squeeze", "swapaxes", "transpose", "view",
 })
 """Functions and methods whose result may be the argument's own memory; all others make new arrays."""
 
