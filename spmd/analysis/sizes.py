@@ -251,7 +251,8 @@ ARRAYS: dict[str, Rule] = {
     "broadcast_to": _broadcast_to, "reshape_to": _by_dims, "unbroadcast": _by_dims, "fill_to": _by_dims,
     "onto_index": _by_dims, "onto_take": _by_dims, "onto_slice": _by_dims, "assemble": _by_dims,
     "transpose": _transpose, "matmul": _matmul, "outer": _outer, "stack": _stack, "concat": _concat, "slice": _slice,
-    "take": _take, "prod_others": _like,
+    "take": _take,
+    **dict.fromkeys(("cumsum", "cumprod", "shift", "roll", "sort", "argsort", "triangle"), _like),
     **dict.fromkeys(("sum", "prod", "max", "min", "any", "all", "argmax", "argmin"), _reduced),
 }
 

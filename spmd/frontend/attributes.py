@@ -37,6 +37,7 @@ from spmd.frontend.values import (
 )
 from spmd.ir.core import Value
 from spmd.ir.types import Ref
+from spmd.ops.calculus import constant
 from spmd.ops.numpy_shapes import size_of
 
 RECORD_METHODS = frozenset({"_replace", "_asdict"})
@@ -118,6 +119,15 @@ def _of_array(low: Lowering, thing: Leaf, name: str, node: Any) -> Abstract:
     if name == "size":
         size = size_of(low.b, thing.value)
         return Const(size) if isinstance(size, int) else Leaf(size)
+    if name == "mT" and type_.rank > 1:
+        perm = (*range(type_.rank - 2), type_.rank - 1, type_.rank - 2)
+        return Leaf(low.b.emit("transpose", thing.value, perm=perm))
+    if name == "real":
+        return thing
+    if name == "imag":
+        return Leaf(low.attempt(lambda: constant(low.b, 0, thing.value), node))
+    if name in ("itemsize", "nbytes") and (name == "itemsize" or type_.static):
+        return Const(np.dtype(type_.dtype).itemsize * (type_.size if name == "nbytes" else 1))
     if name == "T":
         if type_.rank < 2:
             return thing

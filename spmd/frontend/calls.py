@@ -21,7 +21,7 @@ from spmd.frontend.lowering import Lowering
 from spmd.frontend.methods import call_method
 from spmd.frontend.python_calls import call_python, known
 from spmd.frontend.values import Abstract, Const, Method, Node, Static, Struct, describe
-from spmd.ops.table import NUMPY
+from spmd.ops.table import rule_of
 
 
 def call(low: Lowering, node: Any) -> Abstract:
@@ -93,10 +93,11 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
     builtin = BUILTINS.get(value) if _hashable(value) else None
     if builtin is not None:
         return builtin(low, args, kwargs, node)
-    if _hashable(value) and (value in NUMPY or value in CONSTANT):
+    rule = rule_of(value) if _hashable(value) else None
+    if rule is not None or _hashable(value) and value in CONSTANT:
         args, kwargs = [low.settled(a) for a in args], {k: low.settled(a) for k, a in kwargs.items()}
-        if value in NUMPY:
-            return call_numpy(low, value, NUMPY[value], args, kwargs, node)
+        if rule is not None:
+            return call_numpy(low, value, rule, args, kwargs, node)
         return call_of_constants(low, value, args, kwargs, node)
     if isinstance(value, types.FunctionType) and not _is_library(value):
         return call_python(low, value, args, kwargs, node)

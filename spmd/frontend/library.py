@@ -108,6 +108,8 @@ def _thing(low: Lowering, found: Any) -> Abstract:
     """What a rule gave, as a bound thing."""
     if isinstance(found, Value):
         return Leaf(found)
+    if isinstance(found, tuple) and hasattr(found, "_fields"):
+        return Struct("namedtuple", type(found), found._fields, tuple(_thing(low, x) for x in found))
     if isinstance(found, tuple):
         return tuple_of(tuple(_thing(low, x) for x in found))
     if isinstance(found, list):

@@ -6,6 +6,7 @@ NumPy raises for an empty list.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -201,6 +202,25 @@ def _sum_of_ints(low: Lowering, run: Lists, node: Any) -> Value:
     return operators.binary(b, "+", operators.binary(b, "*", upper, 2**32), operators.binary(b, "&", lower, MASK))
 
 
+def _prod(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
+    """math.prod: along the list, starting from 1 or the start that is given."""
+    run = args[0]
+    assert isinstance(run, Run)
+    start = low.attempt(lambda: bind("math.prod", "start", args[1:], kwargs), node).get("start", Const(1))
+    if run.item is UNBOUND:
+        demand_empty(low, run)
+        return start
+    item, column = _python_kind(run), as_column(low, run, node)
+    if column.type.rank != 1 or column.type.kind == "b":  # type: ignore[union-attr]
+        raise low.error(UnsupportedType, f"math.prod of a list of {describe(run.item)} cannot run in lanes", node)
+    if item is not None and item.kind == "i":
+        total = low.b.emit("product_of_ints", column)
+    else:
+        total = low.b.emit("prod", column, axes=(0,), keepdims=False)
+        total = total if item is None else low.b.emit("cast", total, dtype="float64", python=True)
+    return Leaf(low.attempt(lambda: operators.binary(low.b, "*", low.value(start, node), total), node))
+
+
 def extremum(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
     """max() or min() of a list or an array of numbers: the first item, or the first of those that compare beyond it.
 
@@ -247,4 +267,5 @@ EXACT: dict[Any, Rule] = {
     np.hstack: _hstack,
     np.concatenate: _concatenate,
     sum: _sum,
+    math.prod: _prod,
 }

@@ -129,9 +129,12 @@ def pow_integer(a: Any, b: Any) -> tuple[Any, Any]:
     return np.power(a, np.where(bad, np.zeros_like(b), b)), bad
 
 
-def defined(a: Any, result: Any) -> Any:
-    """The rows where an elementary function of Python's math module raises: NaN of a number, infinity of a finite."""
-    return (np.isnan(result) & ~np.isnan(a)) | (np.isinf(result) & np.isfinite(a))
+def defined(result: Any, *operands: Any) -> Any:
+    """The rows where an elementary function of Python's math module raises: NaN of numbers, infinity of finite ones."""
+    number, finite = ~np.isnan(operands[0]), np.isfinite(operands[0])
+    for x in operands[1:]:
+        number, finite = number & ~np.isnan(x), finite & np.isfinite(x)
+    return (np.isnan(result) & number) | (np.isinf(result) & finite)
 
 
 def to_int(a: Any) -> tuple[Any, Any]:

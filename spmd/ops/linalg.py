@@ -1,4 +1,4 @@
-"""Matrix products.
+"""Matrix products, of stacks too.
 
 The invariants: `matmul` is NumPy's, of any ranks above 0; over rows, a matrix that all rows share makes one product
 over the rows (GEMM), whichever side it stands on. The derivative of matrix @ vector with respect to the matrix is an
@@ -16,7 +16,7 @@ import numpy as np
 from spmd.ir.build import Builder
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num, Shape, Type
-from spmd.ops.calculus import num, spread, strong
+from spmd.ops.calculus import dims_of, expanded, num, shaped, spread, strong
 from spmd.ops.faults import blame
 from spmd.ops.inference import agree, broadcast_shape, numbers, shown
 from spmd.ops.primitive import Faults, Primitive, Site
@@ -47,8 +47,6 @@ def _infer_matmul(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
             f"matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
             f"(n?,k),(k,m?)->(n?,m?) (size {inner} is different from {a.shape[-1]})"
         )
-    if (a.rank > 2 or b.rank > 2) and not (a.static and b.static):
-        raise TypeError(f"stacks of matrices whose sizes differ between examples are not supported: {a} @ {b}")
     stack: Shape = broadcast_shape(a.shape[:-2], b.shape[:-2])
     rows = a.shape[-2:-1] if a.rank > 1 else ()
     columns = b.shape[-1:] if b.rank > 1 else ()
@@ -76,7 +74,8 @@ def _strong_product(product: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
 def _raises_matmul(types: Sequence[Type], attrs: dict[str, Any]) -> bool:
     a, b = numbers("matmul", types)
     inner = b.shape[0] if b.rank == 1 else b.shape[-2]
-    return not attrs.get("exact", False) and (a.shape[-1] is None or inner is None)
+    stacked = (a.rank > 2 or b.rank > 2) and None in a.shape[:-2] + b.shape[:-2]
+    return not attrs.get("exact", False) and (a.shape[-1] is None or inner is None or stacked)
 
 
 # ------------------------------------------------------------------------------------------------------- rows
@@ -148,13 +147,20 @@ def _rows_matmul(site: Site) -> Callable[..., Any]:
 
     def run(x: Any, y: Any, faults: Faults) -> Any:
         ax, ay = (v.shape[1:] if varying else v.shape for v, varying in zip((x, y), site.varying))
-        if ax[-1] == (ay[0] if len(ay) == 1 else ay[-2]):
+        if ax[-1] == (ay[0] if len(ay) == 1 else ay[-2]) and _broadcast(ax[:-2], ay[:-2]):
             return product(x, y)
         blame(faults, True, site, _matmul, (x, y))
         count = len(x) if site.varying[0] else len(y)
+        if site.result.rank > 2:
+            return np.zeros((count, *(n or 0 for n in site.result.shape)), x.dtype)
         return np.zeros((count, *ax[:-1], *ay[1:]), x.dtype)
 
     return run
+
+
+def _broadcast(a: Shape, b: Shape) -> bool:
+    """Whether two stacks fit together."""
+    return all(m == n or 1 in (m, n) for m, n in zip(a[::-1], b[::-1]))
 
 
 # ------------------------------------------------------------------------------------------------- derivatives
@@ -193,23 +199,20 @@ def _stacked_adjoint(b: Builder, x: Value, w: Value, ct: Value) -> tuple[Value, 
         ct = _with_axis(b, ct, num(ct).rank)
     if num(x).rank == 1:
         ct = _with_axis(b, ct, num(ct).rank - 1)
-    dx = unstacked(b, b.emit("matmul", ct, swapped(b, right), strong=True), left)
-    dw = unstacked(b, b.emit("matmul", swapped(b, left), ct, strong=True), right)
-    return _as(b, dx, x), _as(b, dw, w)
+    dx = unstacked(b, _product_of(b, ct, swapped(b, right)), left)
+    dw = unstacked(b, _product_of(b, swapped(b, left), ct), right)
+    return shaped(b, dx, x), shaped(b, dw, w)
 
 
 def _with_axis(b: Builder, x: Value, axis: int) -> Value:
-    shape = num(x).shape
-    return b.emit("reshape", x, shape=(*shape[:axis], 1, *shape[axis:]))
-
-
-def _as(b: Builder, value: Value, like: Value) -> Value:
-    return value if num(value).shape == num(like).shape else b.emit("reshape", value, shape=num(like).shape)
+    return expanded(b, x, (axis,), num(x).rank + 1)
 
 
 def unstacked(b: Builder, ct: Value, like: Value) -> Value:
     """A cotangent summed over the stack axes along which `like` was broadcast."""
     extra = num(ct).rank - num(like).rank
+    if not (num(ct).static and num(like).static):
+        return b.emit("unbroadcast", ct, dims_of(b, like), shape=num(like).shape, extra=extra)
     if extra:
         ct = b.emit("sum", ct, axes=tuple(range(extra)), keepdims=False)
     wide = tuple(k for k, (m, n) in enumerate(zip(num(ct).shape, num(like).shape)) if n == 1 and m != 1)

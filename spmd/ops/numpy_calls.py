@@ -16,14 +16,35 @@ from spmd.ir.build import Builder
 from spmd.ir.core import Value
 from spmd.ops.arguments import array, bind, dtype_of, needed, scalar_only, sizes_of_shape, static_int
 from spmd.ops.calculus import num
+from spmd.ops.numpy_contractions import CONTRACTION_CALLS, dot
 from spmd.ops.numpy_creation import CREATION_CALLS
 from spmd.ops.numpy_elementwise import ELEMENTWISE_CALLS, Rule, clipped, converted, rounded
-from spmd.ops.numpy_reductions import REDUCTION_CALLS, dot
+from spmd.ops.numpy_floats import FLOAT_CALLS
+from spmd.ops.numpy_layouts import LAYOUT_CALLS
+from spmd.ops.numpy_linalg import LINALG_CALLS
+from spmd.ops.numpy_norms import NORM_CALLS
+from spmd.ops.numpy_products import PRODUCT_CALLS
+from spmd.ops.numpy_rearranging import REARRANGING_CALLS
+from spmd.ops.numpy_reductions import REDUCTION_CALLS
+from spmd.ops.numpy_scans import SCAN_CALLS
 from spmd.ops.numpy_shapes import SHAPE_CALLS, flattened, reshaped, squeezed, swapped_axes, transposed
+from spmd.ops.numpy_sorting import SORTING_CALLS, compressed
+from spmd.ops.numpy_statistics import STATISTICS_CALLS
+from spmd.ops.primitive import Refusal
 from spmd.ops.promotion import cast, type_name
 from spmd.ops.python_calls import PYTHON_CALLS
+from spmd.ops.scipy_calls import scipy_rule
 
-NUMPY: dict[Any, Rule] = {**ELEMENTWISE_CALLS, **REDUCTION_CALLS, **SHAPE_CALLS, **CREATION_CALLS, **PYTHON_CALLS}
+NUMPY: dict[Any, Rule] = {
+    **ELEMENTWISE_CALLS, **FLOAT_CALLS, **REDUCTION_CALLS, **SHAPE_CALLS, **CREATION_CALLS, **PYTHON_CALLS,
+    **CONTRACTION_CALLS, **PRODUCT_CALLS, **LINALG_CALLS, **NORM_CALLS, **SCAN_CALLS, **SORTING_CALLS,
+    **STATISTICS_CALLS, **REARRANGING_CALLS, **LAYOUT_CALLS,
+}
+
+
+def rule_of(function: Any) -> Rule | None:
+    """The rule of a function that people call, if it has one."""
+    return NUMPY.get(function) or scipy_rule(function)
 
 
 def _by_name(name: str) -> Rule:
@@ -104,11 +125,38 @@ def _item(b: Builder, x: Value, args: list[Any], kwargs: dict[str, Any]) -> Valu
     return cast(b, x, "bool" if kind == "b" else "int64", True)
 
 
+def _compress(b: Builder, x: Value, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    bound = bind("compress", "condition axis -out", args, kwargs)
+    return compressed(b, array(b, *needed("compress", bound, "condition")), x, bound.get("axis"))
+
+
+def _same(b: Builder, x: Value, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    """x.conj(), x.view() of no other type: the array itself."""
+    bind("conj", "", args, kwargs)
+    return x
+
+
+def _in_place(name: str) -> Rule:
+    """A method that changes its array."""
+
+    def run(b: Builder, x: Value, args: list[Any], kwargs: dict[str, Any]) -> Value:
+        raise Refusal(f"the method '{name}' changes the array, which is not supported", f"use x = np.{name}(x, ...).")
+
+    return _method(name, run)
+
+
 METHODS: dict[str, Rule] = {
     **{
         name: _by_name(name)
-        for name in ("sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "any", "all", "take")
+        for name in (
+            "sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "any", "all", "take", "cumsum",
+            "cumprod", "argsort", "searchsorted", "diagonal", "trace", "nonzero", "repeat",
+        )
     },
+    "compress": _method("compress", _compress),
+    "conj": _method("conj", _same),
+    "conjugate": _method("conjugate", _same),
+    "sort": _in_place("sort"),
     "reshape": _method("reshape", _reshape),
     "transpose": _method("transpose", _transpose),
     "astype": _method("astype", _astype),

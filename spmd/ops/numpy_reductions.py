@@ -1,4 +1,4 @@
-"""NumPy's reductions and matrix products, as primitives.
+"""NumPy's reductions, as primitives.
 
 The invariant: dtypes are NumPy's (sums and products of bools and small integers widen to 64 bits, means of integers
 are float64); axes and keepdims are constants.
@@ -26,10 +26,9 @@ from spmd.ops.arguments import (
 )
 from spmd.ops.calculus import constant, num
 from spmd.ops.numpy_elementwise import Rule, as_bool
-from spmd.ops.numpy_shapes import flattened, permuted
-from spmd.ops.operators import apply, binary, matrix_product
+from spmd.ops.operators import binary
 from spmd.ops.primitive import Refusal
-from spmd.ops.promotion import cast, strengthen
+from spmd.ops.promotion import cast
 
 
 def _axes(b: Builder, title: str, bound: dict[str, Any], x: Value) -> dict[str, Any]:
@@ -156,59 +155,6 @@ def _std(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     return root(b, _variance(b, "np.std", args, kwargs))
 
 
-def _norm(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    bound = bind("np.linalg.norm", "x -ord axis keepdims", args, kwargs)
-    x = array(b, *needed("np.linalg.norm", bound, "x"))
-    if num(x).kind in "biu":
-        x = cast(b, x, "float64")
-    attrs = _axes(b, "np.linalg.norm", bound, x)
-    return root(b, b.emit("sum", b.emit("square", x), **attrs))
-
-
-# ---------------------------------------------------------------------------------------------- matrix products
-def _pair(b: Builder, title: str, args: list[Any], kwargs: dict[str, Any]) -> list[Value]:
-    bound = bind(title, "a b -out", args, kwargs)
-    return [array(b, x) for x in needed(title, bound, "a", "b")]
-
-
-def dot(b: Builder, x: Value, y: Value) -> Value:
-    """np.dot"""
-    if not num(x).rank or not num(y).rank:
-        return apply(b, "mul", np.multiply, x, y)
-    if num(x).rank > 2 or num(y).rank > 2:
-        raise Refusal("np.dot of arrays of more than two axes is not supported", "use @.")
-    return matrix_product(b, x, y)
-
-
-def _dot(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    return dot(b, *_pair(b, "np.dot", args, kwargs))
-
-
-def _matmul(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    bound = bind("np.matmul", "x1 x2 -out", args, kwargs)
-    return matrix_product(b, *[array(b, x) for x in needed("np.matmul", bound, "x1", "x2")])
-
-
-def _inner(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    x, y = _pair(b, "np.inner", args, kwargs)
-    if num(y).rank == 2 and num(x).rank in (1, 2):
-        y = permuted(b, y, (1, 0))
-    elif num(x).rank > 2 or num(y).rank > 2:
-        raise Refusal("np.inner of arrays of more than two axes is not supported", "use @.")
-    return dot(b, x, y)
-
-
-def _vdot(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    x, y = _pair(b, "np.vdot", args, kwargs)
-    return matrix_product(b, flattened(b, x), flattened(b, y))
-
-
-def _outer(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    x, y = (flattened(b, strengthen(b, v)) for v in _pair(b, "np.outer", args, kwargs))
-    dtype = str(np.promote_types(num(x).dtype, num(y).dtype))
-    return b.emit("outer", cast(b, x, dtype), cast(b, y, dtype))
-
-
 REDUCTION_CALLS: dict[Any, Rule] = {
     np.sum: reduction("sum"),
     np.prod: reduction("prod"),
@@ -223,10 +169,4 @@ REDUCTION_CALLS: dict[Any, Rule] = {
     np.mean: _mean,
     np.var: _var,
     np.std: _std,
-    np.linalg.norm: _norm,
-    np.dot: _dot,
-    np.matmul: _matmul,
-    np.inner: _inner,
-    np.vdot: _vdot,
-    np.outer: _outer,
 }

@@ -7,7 +7,6 @@ builtins give the kind that CPython gives.
 from __future__ import annotations
 
 import builtins
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,18 +15,11 @@ from spmd.ir.core import Value
 from spmd.ir.types import join
 from spmd.ops.arguments import scalar_only, static_int
 from spmd.ops.calculus import num
+from spmd.ops.math_calls import MATH_CALLS, positional, python_float, python_int
 from spmd.ops.numpy_elementwise import Rule, absolute, rounded
 from spmd.ops.operators import binary, python_bool
 from spmd.ops.primitive import Refusal
-from spmd.ops.promotion import as_value, cast, common_python, constant_of, type_name
-
-
-def _positional(title: str, args: list[Any], kwargs: dict[str, Any], low: int, high: int) -> list[Any]:
-    if kwargs:
-        raise Refusal(f"{title}() takes no keywords here")
-    if not low <= len(args) <= high:
-        raise TypeError(f"{title}() takes {low} to {high} arguments, {len(args)} were given")
-    return args
+from spmd.ops.promotion import as_value, cast, common_python, constant_of
 
 
 def _with_last(name: str, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -37,69 +29,9 @@ def _with_last(name: str, args: list[Any], kwargs: dict[str, Any]) -> tuple[list
     return [*args, kwargs[name]], {k: v for k, v in kwargs.items() if k != name}
 
 
-def python_float(b: Builder, x: Any) -> Value:
-    """float(x) of a number."""
-    value = as_value(b, x)
-    if scalar_only(value).text:
-        raise Refusal("a string cannot be converted to a number")
-    return cast(b, value, "float64", True)
-
-
-def python_int(b: Builder, x: Any) -> Value:
-    """int(x) of a number."""
-    value = as_value(b, x)
-    if scalar_only(value).text:
-        raise Refusal("a string cannot be converted to a number")
-    return cast(b, value, "int64", True)
-
-
-# --------------------------------------------------------------------------------------------------------- math
-def _function(name: str, count: int = 1) -> Rule:
-    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-        given = _positional(f"math.{name}", args, kwargs, count, count)
-        return b.emit(name, *[python_float(b, x) for x in given])
-
-    return rule
-
-
-def _to_integer(name: str) -> Rule:
-    """math.floor, ceil, trunc: a Python int."""
-
-    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-        (x,) = _positional(f"math.{name}", args, kwargs, 1, 1)
-        value = as_value(b, x)
-        type_ = scalar_only(value)
-        if name == "trunc" and not type_.python and type_.dtype != "float64":
-            raise TypeError(f"type {type_name(type_)} doesn't define __trunc__ method")
-        if type_.kind in "biu":
-            return python_int(b, value)
-        return b.emit("toint", b.emit(name, python_float(b, value)))
-
-    return rule
-
-
-def _log(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    x, *base = _positional("math.log", args, kwargs, 1, 2)
-    logs = [b.emit("log", python_float(b, v)) for v in (x, *base)]
-    return b.emit("div", *logs) if base else logs[0]
-
-
-def _power(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    x, y = (python_float(b, v) for v in _positional("math.pow", args, kwargs, 2, 2))
-    return b.emit("pow", x, y, domain=True)
-
-
-def _times(title: str, factor: float) -> Rule:
-    def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-        (x,) = _positional(title, args, kwargs, 1, 1)
-        return b.emit("mul", python_float(b, x), b.const(factor))
-
-    return rule
-
-
 # ----------------------------------------------------------------------------------------------------- builtins
 def _abs(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    value = as_value(b, *_positional("abs", args, kwargs, 1, 1))
+    value = as_value(b, *positional("abs", args, kwargs, 1, 1))
     if not num(value).python:
         return absolute(b, value)
     return b.emit("abs", cast(b, value, common_python((num(value),)), True))
@@ -138,7 +70,7 @@ def _pair(b: Builder, name: str, x: Value, y: Value) -> Value:
 
 
 def _round(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    x, *digits = _positional("round", *_with_last("ndigits", args, kwargs), 1, 2)
+    x, *digits = positional("round", *_with_last("ndigits", args, kwargs), 1, 2)
     value = as_value(b, x)
     if not num(value).python and num(value).dtype == "bool":
         raise TypeError("type numpy.bool doesn't define __round__ method")
@@ -157,7 +89,7 @@ def _round(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
 
 
 def _sum(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    items, *start = _positional("sum", *_with_last("start", args, kwargs), 1, 2)
+    items, *start = positional("sum", *_with_last("start", args, kwargs), 1, 2)
     total: Any = start[0] if start else 0
     if isinstance(items, Value):
         return _sum_of_array(b, items, total)
@@ -179,53 +111,36 @@ def _sum_of_array(b: Builder, items: Value, start: Any) -> Value:
 
 
 def _float(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    given = _positional("float", args, kwargs, 0, 1)
+    given = positional("float", args, kwargs, 0, 1)
     if given and isinstance(given[0], str):
         return b.const(float(given[0]))
     return python_float(b, given[0]) if given else b.const(0.0)
 
 
 def _int(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    given = _positional("int", args, kwargs, 0, 1)
+    given = positional("int", args, kwargs, 0, 1)
     if given and isinstance(given[0], str):
         return b.const(int(given[0]))
     return python_int(b, given[0]) if given else b.const(0)
 
 
 def _bool(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    given = _positional("bool", args, kwargs, 0, 1)
+    given = positional("bool", args, kwargs, 0, 1)
     return python_bool(b, given[0]) if given else b.const(False)
 
 
 def _pow(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    x, y = _positional("pow", args, kwargs, 2, 2)
+    x, y = positional("pow", args, kwargs, 2, 2)
     return binary(b, "**", x, y)
 
 
 def _divmod(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> tuple[Value, Value]:
-    x, y = (as_value(b, v) for v in _positional("divmod", args, kwargs, 2, 2))
+    x, y = (as_value(b, v) for v in positional("divmod", args, kwargs, 2, 2))
     return binary(b, "//", x, y), binary(b, "%", x, y)
 
 
-MATH: dict[str, str] = {
-    **{name: name for name in (
-        "exp", "expm1", "log1p", "log2", "log10", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh",
-        "isnan", "isinf", "isfinite",
-    )},
-    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "fabs": "abs",
-}
-
 PYTHON_CALLS: dict[Any, Rule] = {
-    **{getattr(math, name): _function(primitive) for name, primitive in MATH.items()},
-    math.atan2: _function("arctan2", 2),
-    math.hypot: _function("hypot", 2),
-    math.log: _log,
-    math.pow: _power,
-    math.floor: _to_integer("floor"),
-    math.ceil: _to_integer("ceil"),
-    math.trunc: _to_integer("trunc"),
-    math.radians: _times("math.radians", math.pi / 180),
-    math.degrees: _times("math.degrees", 180 / math.pi),
+    **MATH_CALLS,
     builtins.abs: _abs,
     builtins.max: _extremum("max"),
     builtins.min: _extremum("min"),

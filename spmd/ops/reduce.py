@@ -18,7 +18,8 @@ from spmd.ir.types import Num, Type
 from spmd.ops.calculus import constant, masked, num, restored, strong
 from spmd.ops.faults import blame
 from spmd.ops.inference import numbers, reduced
-from spmd.ops.primitive import AdjointRule, Faults, Primitive, Refusal, Samples, Site
+from spmd.ops.primitive import AdjointRule, Faults, Primitive, Samples, Site
+from spmd.ops.scans import products_before
 
 X = np.array([[1.5, -2.0, 0.25], [3.0, 0.5, -1.0]])
 TIED = np.array([[2.0, 1.0, 2.0], [2.0, 0.0, 1.0]])
@@ -108,7 +109,7 @@ def _sum_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
 
 def _prod_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
     x = op.operands[0]
-    others = b.emit("prod_others", x, axes=op.attrs["axes"])
+    others = _others(b, x, op.attrs["axes"]) if op.attrs["axes"] else constant(b, 1, x)
     return (strong(b, restored(b, ct, x, op.attrs["axes"], op.attrs["keepdims"]), others),)
 
 
@@ -121,27 +122,14 @@ def _extremum_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
     return (masked(b, ties, restored(b, share, x, axes, keepdims)),)
 
 
-def _no_second_derivative(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
-    raise Refusal("the second derivative of np.prod is not supported", "write the product as a loop")
-
-
-# ------------------------------------------------------------------------------------------- product of the others
-def _prod_others(x: Any, axes: tuple[int, ...]) -> Any:
+def _others(b: Builder, x: Value, axes: Sequence[int]) -> Value:
     """For each element the product of all others along the axes, exact where elements are 0."""
-    x = np.asarray(x)
-    kept = [k for k in range(x.ndim) if k not in axes]
-    moved = np.transpose(x, kept + list(axes))
-    lead = moved.shape[: len(kept)]
-    flat = moved.reshape(*lead, int(np.prod(moved.shape[len(kept) :], dtype=int)))
-    before, after = np.ones_like(flat), np.ones_like(flat)
-    np.cumprod(flat[..., :-1], axis=-1, out=before[..., 1:])
-    after[..., :-1] = np.cumprod(flat[..., :0:-1], axis=-1, dtype=x.dtype)[..., ::-1]
-    return np.transpose((before * after).reshape(moved.shape), np.argsort(kept + list(axes)))
-
-
-def _infer_others(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
-    (x,) = numbers("prod_others", types, 1)
-    return x
+    *rest, axis = axes
+    own = b.emit("mul", products_before(b, x, axis, False), products_before(b, x, axis, True))
+    if not rest:
+        return own
+    whole = b.emit("prod", x, axes=(axis,), keepdims=True)
+    return b.emit("mul", own, restored(b, _others(b, whole, rest), x, (axis,), True))
 
 
 # --------------------------------------------------------------------------------------------------- positions
@@ -216,11 +204,6 @@ def _test(name: str, function: Any) -> Primitive:
 REDUCE: tuple[Primitive, ...] = (
     _reduction("sum", "iuf", _widening(np.sum), _rows_widening(np.sum), _sum_adjoint, SAMPLES + INTS + EMPTY),
     _reduction("prod", "iuf", _widening(np.prod), _rows_widening(np.prod), _prod_adjoint, SAMPLES + ZEROS + INTS),
-    Primitive(
-        "prod_others", _infer_others, _prod_others,
-        lambda site: lambda x: _prod_others(x, row_axes(site.attrs["axes"])), _no_second_derivative,
-        samples=tuple(((x,), {"axes": axes}) for x in (X, TIED) for axes in ((0,), (1,), (0, 1))),
-    ),
     _extremum("max", np.max),
     _extremum("min", np.min),
     _locator("argmax", np.argmax),

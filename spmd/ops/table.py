@@ -14,23 +14,35 @@ from spmd.ir.types import Num, Type
 from spmd.ops.broadcasting import BROADCASTING
 from spmd.ops.casts import CASTS
 from spmd.ops.compare import COMPARE
+from spmd.ops.convolution import CONVOLUTION
 from spmd.ops.creation import CREATION
+from spmd.ops.decompositions import DECOMPOSITIONS
+from spmd.ops.demands import DEMANDING
+from spmd.ops.elementary import ELEMENTARY
 from spmd.ops.elementwise import ELEMENTWISE
 from spmd.ops.indexing import INDEXING
+from spmd.ops.integers import INTEGERS
 from spmd.ops.linalg import LINALG
+from spmd.ops.linear_solvers import LINEAR_SOLVERS
 from spmd.ops.numpy_calls import METHODS as METHODS
 from spmd.ops.numpy_calls import NUMPY as NUMPY
+from spmd.ops.numpy_calls import rule_of as rule_of
 from spmd.ops.primitive import Primitive
 from spmd.ops.reduce import REDUCE
 from spmd.ops.scalars import SCALARS
+from spmd.ops.scans import SCANNING
 from spmd.ops.shaping import SHAPING
 from spmd.ops.slicing import SLICING
+from spmd.ops.sorting import SORTING
+from spmd.ops.special import SPECIALS
 from spmd.ops.transcendental import TRANSCENDENTAL
+from spmd.ops.triangles import TRIANGLES
 from spmd.ops.writing import WRITING
 
 FAMILIES: tuple[tuple[Primitive, ...], ...] = (
     ELEMENTWISE, TRANSCENDENTAL, COMPARE, CASTS, SCALARS, REDUCE, LINALG, BROADCASTING, SHAPING, SLICING, INDEXING,
-    CREATION, WRITING,
+    CREATION, SCANNING, SORTING, TRIANGLES, ELEMENTARY, INTEGERS, SPECIALS, CONVOLUTION, LINEAR_SOLVERS, DECOMPOSITIONS,
+    DEMANDING, WRITING,
 )
 
 

@@ -45,9 +45,9 @@ def _twin(ufunc: Callable[..., Any], function: Callable[..., float]) -> Callable
 
 
 def _rows(ufunc: Callable[..., Any], numpy: Callable[..., Any], raising: bool) -> Callable[[Site], Any]:
-    def compute(x: Any) -> tuple[Any, Any]:
-        result = ufunc(x)
-        return result, defined(x, result)
+    def compute(*operands: Any) -> tuple[Any, Any]:
+        result = ufunc(*operands)
+        return result, defined(result, *operands)
 
     def rows(site: Site) -> Callable[..., Any]:
         if site.types[0].python and raising:
@@ -57,7 +57,7 @@ def _rows(ufunc: Callable[..., Any], numpy: Callable[..., Any], raising: bool) -
     return rows
 
 
-def _function(
+def function_of_floats(
     name: str,
     ufunc: Callable[..., Any],
     function: Callable[..., float],
@@ -65,7 +65,9 @@ def _function(
     samples: tuple[Any, ...],
     raising: bool = True,
     arity: int = 1,
+    chain: str | None = None,
 ) -> Primitive:
+    """A function that NumPy has as a ufunc and math as a function; `chain` is '' where no kernel has it."""
     numpy = _twin(ufunc, function)
     return Primitive(
         name,
@@ -74,7 +76,7 @@ def _function(
         _rows(ufunc, numpy, raising),
         rule(derive),
         raises_on_python("f" if raising else ""),
-        name,
+        name if chain is None else chain,
         samples=samples,
     )
 
@@ -188,23 +190,23 @@ SIGMOID = Primitive(
 )
 
 TRANSCENDENTAL: tuple[Primitive, ...] = (
-    _function("sqrt", np.sqrt, math.sqrt, _sqrt, POSITIVE + BAD + SPECIAL),
-    _function("exp", np.exp, math.exp, _exp, ANY + BAD + SPECIAL),
-    _function("expm1", np.expm1, math.expm1, _expm1, ANY + BAD + SPECIAL),
-    _function("log", np.log, math.log, _log, POSITIVE + BAD + SPECIAL),
-    _function("log1p", np.log1p, math.log1p, _log1p, POSITIVE + BAD + SPECIAL),
-    _function("log2", np.log2, math.log2, _log_base(2.0), POSITIVE + BAD + SPECIAL),
-    _function("log10", np.log10, math.log10, _log_base(10.0), POSITIVE + BAD + SPECIAL),
-    _function("sin", np.sin, math.sin, _sin, ANY + BAD[3:5]),
-    _function("cos", np.cos, math.cos, _cos, ANY + BAD[3:5]),
-    _function("tan", np.tan, math.tan, _tan, ANY + BAD[3:5]),
-    _function("sinh", np.sinh, math.sinh, _sinh, ANY + BAD + SPECIAL),
-    _function("cosh", np.cosh, math.cosh, _cosh, ANY + BAD + SPECIAL),
-    _function("tanh", np.tanh, math.tanh, _tanh, ANY + SPECIAL, raising=False),
-    _function("arcsin", np.arcsin, math.asin, _arcsin, UNIT + BAD),
-    _function("arccos", np.arccos, math.acos, _arccos, UNIT + BAD),
-    _function("arctan", np.arctan, math.atan, _arctan, ANY + SPECIAL, raising=False),
-    _function("arctan2", np.arctan2, math.atan2, _arctan2, PAIRS, raising=False, arity=2),
-    _function("hypot", np.hypot, math.hypot, _hypot, PAIRS, raising=False, arity=2),
+    function_of_floats("sqrt", np.sqrt, math.sqrt, _sqrt, POSITIVE + BAD + SPECIAL),
+    function_of_floats("exp", np.exp, math.exp, _exp, ANY + BAD + SPECIAL),
+    function_of_floats("expm1", np.expm1, math.expm1, _expm1, ANY + BAD + SPECIAL),
+    function_of_floats("log", np.log, math.log, _log, POSITIVE + BAD + SPECIAL),
+    function_of_floats("log1p", np.log1p, math.log1p, _log1p, POSITIVE + BAD + SPECIAL),
+    function_of_floats("log2", np.log2, math.log2, _log_base(2.0), POSITIVE + BAD + SPECIAL),
+    function_of_floats("log10", np.log10, math.log10, _log_base(10.0), POSITIVE + BAD + SPECIAL),
+    function_of_floats("sin", np.sin, math.sin, _sin, ANY + BAD[3:5]),
+    function_of_floats("cos", np.cos, math.cos, _cos, ANY + BAD[3:5]),
+    function_of_floats("tan", np.tan, math.tan, _tan, ANY + BAD[3:5]),
+    function_of_floats("sinh", np.sinh, math.sinh, _sinh, ANY + BAD + SPECIAL),
+    function_of_floats("cosh", np.cosh, math.cosh, _cosh, ANY + BAD + SPECIAL),
+    function_of_floats("tanh", np.tanh, math.tanh, _tanh, ANY + SPECIAL, raising=False),
+    function_of_floats("arcsin", np.arcsin, math.asin, _arcsin, UNIT + BAD),
+    function_of_floats("arccos", np.arccos, math.acos, _arccos, UNIT + BAD),
+    function_of_floats("arctan", np.arctan, math.atan, _arctan, ANY + SPECIAL, raising=False),
+    function_of_floats("arctan2", np.arctan2, math.atan2, _arctan2, PAIRS, raising=False, arity=2),
+    function_of_floats("hypot", np.hypot, math.hypot, _hypot, PAIRS, raising=False, arity=2),
     SIGMOID,
 )

@@ -172,7 +172,8 @@ class Trimmer:
     def _matmul(self, op: Op, scope: Scope) -> list[Op] | Value:
         left, right = (self.facts.of(v) for v in op.operands)
         inner = right[0] if len(right) == 1 else right[-2]
-        if isinstance(inner, Symbol) and inner == left[-1]:
+        stacks = (left[:-2], right[:-2])
+        if isinstance(inner, Symbol) and inner == left[-1] and (not all(stacks) or stacks[0] == stacks[1]):
             op.attrs = {**op.attrs, "exact": True}
         return [op]
 

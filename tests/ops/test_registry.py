@@ -17,7 +17,6 @@ from spmd.ops.table import PRIMITIVES, builder, may_raise
 from tests.ops.straightline import append_gradient, cotangent_type, fits, run
 
 NAMES = sorted(PRIMITIVES)
-NO_SECOND_DERIVATIVE = {"prod", "prod_others"}
 
 
 def narrowed(value: Any) -> Any:
@@ -237,7 +236,7 @@ def compare_gradient(function: Any, gradient: list[Any], args: list[Any]) -> int
 
 
 def differentiable() -> list[str]:
-    return [name for name in NAMES if PRIMITIVES[name].adjoint is not None and name != "prod_others"]
+    return [name for name in NAMES if PRIMITIVES[name].adjoint is not None]
 
 
 def usable(primitive: Primitive) -> list[Any]:
@@ -285,7 +284,7 @@ def value_dtype(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("hide", [False, True])
-@pytest.mark.parametrize("name", [n for n in differentiable() if n not in NO_SECOND_DERIVATIVE])
+@pytest.mark.parametrize("name", differentiable())
 def test_the_adjoint_can_be_differentiated_again(name: str, hide: bool) -> None:
     primitive = PRIMITIVES[name]
     for args, attrs, value in usable(primitive)[:6]:

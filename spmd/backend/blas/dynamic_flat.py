@@ -292,7 +292,7 @@ def _flat_product(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     left, right = _types(op)
     if forms[0] != "ragged" or ragged_axes(left) != 1:
         return None
-    if left.rank == 2 and forms[1] == "uniform":
+    if left.rank == 2 and right.rank <= 2 and forms[1] == "uniform":
         return lambda x, w, faults: x.with_data(x.flat() @ w)
     if left.rank == 2 and forms[1] == "rows" and right.rank == 1:
         return lambda x, v, faults: x.with_data(np.einsum("td,td->t", x.flat(), np.repeat(v, x.sizes, axis=0)))
