@@ -10,6 +10,7 @@ import zoo_arrays
 import zoo_children
 import zoo_guards
 import zoo_jumps
+import zoo_library
 import zoo_loops
 import zoo_records
 import zoo_recursion
@@ -23,7 +24,7 @@ ZOO: dict[str, Program] = {
     program.name: program
     for part in (
         zoo_scalars, zoo_loops, zoo_jumps, zoo_recursion, zoo_trees, zoo_children, zoo_guards, zoo_records, zoo_arrays,
-        zoo_sequences, zoo_writes,
+        zoo_sequences, zoo_library, zoo_writes,
     )
     for program in part.zoo.programs
 }

@@ -75,9 +75,9 @@ def static_bool(b: Builder, title: str, what: str, x: Any) -> bool:
 
 
 def axis_number(axis: int, rank: int) -> int:
-    """An axis counted from the front. Raises AxisError (a ValueError) with NumPy's text."""
+    """An axis counted from the front. Raises AxisError as NumPy does."""
     if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
+        raise np.exceptions.AxisError(axis, rank)
     return axis % rank
 
 

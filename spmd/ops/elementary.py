@@ -167,6 +167,7 @@ def _as_float(ufunc: Any) -> Callable[..., float]:
     return lambda *operands: float(ufunc(*operands))
 
 
+MODULI: Samples = (((np.array([7, -7, 5]), np.array([3, 3, 0])), {}),)
 SCALED: Samples = (
     ((np.array([1.5, -2.0, 0.0]), np.array([3, -2, 5])), {}), ((np.float64(0.75), np.int64(4)), {}),
     ((1.5, 3), {}), ((1.5, 2000), {}), ((1.5, -2000), {}), ((math.inf, 2), {}), ((math.nan, 2), {}), ((0.0, 10**6), {}),
@@ -178,7 +179,7 @@ ELEMENTARY: tuple[Primitive, ...] = (
     _unary("arcsinh", "asinh", _arcsinh, ANY + BAD + SPECIAL),
     _unary("arccosh", "acosh", _arccosh, ABOVE + BAD + SPECIAL),
     _unary("arctanh", "atanh", _arctanh, UNIT + BAD + SPECIAL + (((1.0,), {}),)),
-    function_of_floats("fmod", np.fmod, math.fmod, _fmod, DIVIDED, arity=2, chain=""),
+    function_of_floats("fmod", np.fmod, math.fmod, _fmod, DIVIDED + MODULI, arity=2, chain="", kinds="iuf"),
     function_of_floats("remainder", ieee_remainder, math.remainder, _remainder, DIVIDED, arity=2, chain=""),
     function_of_floats(
         "copysign", np.copysign, math.copysign, _copysign,

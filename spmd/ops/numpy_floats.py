@@ -160,12 +160,20 @@ def _real_only(title: str, answer: Any) -> Rule:
     def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
         if len(args) != 1 or kwargs:
             raise Refusal(f"{title} takes one array here")
-        x = array(b, args[0])
+        x = operand(b, args[0])
+        if num(x).python and title != "np.iscomplex":
+            x = cast(b, x, "int64", True) if num(x).dtype == "bool" else x
+            return x if answer is None else b.const(answer if isinstance(answer, bool) or num(x).kind == "i" else 0.0)
+        x = strengthen(b, x)
         if answer is None:
             return x
         return constant(b, answer, as_bool(b, x) if isinstance(answer, bool) else x)
 
     return rule
+
+
+def _conjugate(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    return _operands(b, np.conjugate, args, kwargs)[0]
 
 
 # --------------------------------------------------------------------------------------------- equality in tolerance
@@ -275,7 +283,7 @@ FLOAT_CALLS: dict[Any, Rule] = {
     np.isposinf: _infinite("np.isposinf", "gt"),
     np.isneginf: _infinite("np.isneginf", "lt"),
     np.real: _real_only("np.real", None),
-    np.conjugate: _real_only("np.conj", None),
+    np.conjugate: _conjugate,
     np.imag: _real_only("np.imag", 0),
     np.isreal: _real_only("np.isreal", True),
     np.iscomplex: _real_only("np.iscomplex", False),

@@ -14,7 +14,7 @@ from spmd.ir.core import Value
 from spmd.ops.arguments import array, axis_number, bind, needed, sequence, sizes_of_value, static_bool, static_int
 from spmd.ops.calculus import num
 from spmd.ops.numpy_elementwise import Rule
-from spmd.ops.numpy_rearranging import argument, items, spread_to
+from spmd.ops.numpy_rearranging import argument, spread_to
 from spmd.ops.numpy_shapes import flattened, joined, permuted, raised_to, reshaped, with_axes
 from spmd.ops.primitive import Refusal
 from spmd.ops.promotion import broadcast_together, cast
@@ -49,8 +49,7 @@ def _pad(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     (width,) = needed(title, bound, "pad_width")
     mode = bound.get("mode", "constant")
     rank = num(x).rank
-    known = np.asarray([[static_int(b, title, "a width", n) for n in items(pair)] for pair in items(width)])
-    pairs = np.broadcast_to(known, (rank, 2)).tolist()
+    pairs = np.broadcast_to(np.asarray(_widths(b, title, width)), (rank, 2)).tolist()
     if any(n < 0 for pair in pairs for n in pair):
         raise ValueError("index can't contain negative values")
     if mode not in ("constant", "edge", "wrap", "reflect", "symmetric"):
@@ -59,6 +58,13 @@ def _pad(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
         if before or after:
             x = _padded(b, x, axis, before, after, mode, bound.get("constant_values", 0))
     return x
+
+
+def _widths(b: Builder, title: str, width: Any) -> Any:
+    """A width, or nested lists of them, as constants."""
+    if isinstance(width, (tuple, list)):
+        return [_widths(b, title, w) for w in width]
+    return static_int(b, title, "a width", width)
 
 
 def _padded(b: Builder, x: Value, axis: int, before: int, after: int, mode: str, value: Any) -> Value:

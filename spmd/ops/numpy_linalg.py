@@ -161,10 +161,8 @@ def _qr(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if mode not in ("reduced", "r") and not (mode == "complete" and rows == columns):
         raise Refusal(f"mode={mode!r} of np.linalg.qr is not supported", "use mode='reduced' or 'r'.")
     if rows is None or columns is None:
-        if rows != columns:
-            raise Refusal("np.linalg.qr of matrices that are not known to be higher than wide is not supported")
-    q, r = _wide_qr(b, a) if rows is not None and columns is not None and rows < columns else qr_parts(
-        b, b.emit("qr", a), a)
+        raise Refusal("np.linalg.qr needs matrices whose sizes are known")
+    q, r = _wide_qr(b, a) if rows < columns else qr_parts(b, b.emit("qr", a), a)
     return r if mode == "r" else QRResult(q, r)
 
 
@@ -237,6 +235,8 @@ def _power(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     a = array(b, x)
     if num(a).rank < 2 or not agree(num(a).shape[-1], num(a).shape[-2]):
         raise LinAlgError("Last 2 dimensions of the array must be square")
+    if None in num(a).shape[-2:]:
+        raise Refusal("np.linalg.matrix_power needs matrices whose sizes are known")
     if n < 0:
         a, n = b.emit("inv", floats(b, a)), -n
     if n == 0:

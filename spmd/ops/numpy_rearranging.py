@@ -250,8 +250,8 @@ def split(title: str, along: int | None, equal: bool) -> Rule:
         axis = bound.get("axis", 0) if along is None else along
         if along == 1 and num(x).rank == 1:
             axis = 0
-        elif along is not None and num(x).rank <= along:
-            raise ValueError(f"{title[3:]} only works on arrays of {along + 1} or more dimensions")
+        elif along is not None and num(x).rank < (least := (2, 1, 3)[along]):
+            raise ValueError(f"{title[3:]} only works on arrays of {least} or more dimensions")
         at = axis_number(static_int(b, title, "the axis", axis), num(x).rank)
         return _cuts(b, title, x, at, *needed(title, bound, "indices_or_sections"), equal)
 

@@ -41,7 +41,7 @@ def _along(b: Builder, title: str, x: Value, axis: Any) -> tuple[Value, int]:
     if axis is None:
         return flattened(b, x), 0
     if not num(x).rank:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension 0")
+        raise np.exceptions.AxisError(static_int(b, title, "the axis", axis), 0)
     return x, axis_number(static_int(b, title, "the axis", axis), num(x).rank)
 
 

@@ -17,23 +17,18 @@ from spmd.ir.core import Value
 from spmd.ops.arguments import array, axes_of, bind, needed, operand, static_bool, static_int
 from spmd.ops.calculus import constant, num, restored
 from spmd.ops.numpy_elementwise import UNSUPPORTED, Rule
+from spmd.ops.numpy_floats import in_loop
 from spmd.ops.operators import binary
 from spmd.ops.primitive import Refusal
-from spmd.ops.promotion import broadcast_together, cast, loop
+from spmd.ops.promotion import broadcast_together, cast
 
 
 def _floats(b: Builder, title: str, count: int, args: list[Any], kwargs: dict[str, Any]) -> list[Value]:
     """The operands in the dtype that SciPy's loop computes in, in one shape."""
     names = ["x"] if count == 1 else [f"x{k + 1}" for k in range(count)]
     bound = bind(title, " ".join(names) + UNSUPPORTED, args, kwargs)
-    values = [operand(b, x) for x in needed(title, bound, *names)]
-    like = np.exp if count == 1 else np.arctan2
-    dtypes, _ = loop(like, [num(v) for v in values])
-    wide = "float32" if dtypes[0] == "float16" else dtypes[0]
-    if any(num(v).kind in "iub" for v in values) and wide != "float64":
-        wide = "float64"
-    ready = [cast(b, v, wide) for v in values]
-    return broadcast_together(b, ready) if count > 1 else ready
+    own = getattr(sys.modules["scipy.special"], title.rsplit(".", 1)[-1])
+    return in_loop(b, own, [operand(b, x) for x in needed(title, bound, *names)])
 
 
 def _function(name: str, primitive: str, count: int = 1) -> Rule:
@@ -115,12 +110,6 @@ def _ndtr(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     return b.emit("mul", b.emit("erfc", scaled), constant(b, 0.5, x))
 
 
-def _betaln(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    x, y = _floats(b, "scipy.special.betaln", 2, args, kwargs)
-    parts = [b.emit("lgamma", v) for v in (x, y, b.emit("add", x, y))]
-    return b.emit("sub", b.emit("add", parts[0], parts[1]), parts[2])
-
-
 # ------------------------------------------------------------------------------------------------------ along axes
 def _shifted(b: Builder, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value]:
     """(x - its maximum along the axes, that maximum; 0 where it is infinite)."""
@@ -199,7 +188,6 @@ RULES: dict[str, Rule] = {
     "entr": _entr,
     "rel_entr": _rel_entr,
     "ndtr": _ndtr,
-    "betaln": _betaln,
     "logsumexp": _logsumexp,
     "softmax": _softmax(False),
     "log_softmax": _softmax(True),

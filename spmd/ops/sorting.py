@@ -187,16 +187,15 @@ def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
 def _rows_digitize(site: Site) -> Callable[..., Any]:
     """Bins may rise or fall, which each row decides; falling ones are searched from their end."""
     right = site.attrs.get("right", False)
-    sites = [replace(site, types=site.types[::-1], varying=(True, True), attrs={"side": side})
-             for side in (("left", "right") if right else ("right", "left"))]
-    rising, falling = (_rows_searchsorted(s) for s in sites)
+    turned = replace(site, types=site.types[::-1], varying=(True, True), attrs={"side": "left" if right else "right"})
+    searched = _rows_searchsorted(turned)
 
     def run(x: Any, bins: Any, faults: Faults) -> Any:
         x, bins = every_row(site, (x, bins))
         up, down = ((bins[:, 1:] >= bins[:, :-1]).all(1), (bins[:, 1:] <= bins[:, :-1]).all(1))
         blame(faults, ~(up | down), replace(site, varying=(True, True)), _digitize, (x, bins))
-        backward = bins.shape[1] - falling(bins[:, ::-1], x)
-        return np.where(up.reshape((-1,) + (1,) * (x.ndim - 1)), rising(bins, x), backward)
+        backward = bins.shape[1] - searched(bins[:, ::-1], x)
+        return np.where(up.reshape((-1,) + (1,) * (x.ndim - 1)), searched(bins, x), backward)
 
     return run
 
@@ -242,7 +241,8 @@ def _infer_counts(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
 
 def _counts(x: Any, *operands: Any, shape: Shape) -> Any:
     *weights, dims = operands
-    return np.bincount(x, *weights, minlength=int(dims[0]))
+    found = np.bincount(x, *weights, minlength=int(dims[0]))
+    return found.astype(np.float64) if weights else found  # NumPy's own counts of nothing are ints, weighted or not
 
 
 def _rows_counts(site: Site) -> Callable[..., Any]:

@@ -66,12 +66,13 @@ def function_of_floats(
     raising: bool = True,
     arity: int = 1,
     chain: str | None = None,
+    kinds: str = "f",
 ) -> Primitive:
     """A function that NumPy has as a ufunc and math as a function; `chain` is '' where no kernel has it."""
     numpy = _twin(ufunc, function)
     return Primitive(
         name,
-        elementwise(name, arity, "f"),
+        elementwise(name, arity, kinds),
         numpy,
         _rows(ufunc, numpy, raising),
         rule(derive),

@@ -140,8 +140,30 @@ def test_logaddexp_shares_ties_evenly() -> None:
 def test_products_with_zeros_have_exact_derivatives() -> None:
     assert gradient(call(np.prod), np.array([2.0, 0.0, 3.0])) == [[0.0, 6.0, 0.0]]
     assert gradient(call(np.prod), np.array([0.0, 0.0, 3.0])) == [[0.0, 0.0, 0.0]]
-    with pytest.raises(Refusal, match="second derivative"):
-        gradient(call(np.prod), np.array([2.0, 0.0, 3.0]), order=2)
+    assert gradient(call(np.prod), np.array([2.0, 0.0, 3.0]), order=2) == [[3.0, 5.0, 2.0]]
+    assert gradient(call(np.cumprod), np.array([2.0, 0.0, 3.0]), ct=np.array([0.0, 0.0, 1.0])) == [[0.0, 6.0, 0.0]]
+
+
+def test_running_extrema_split_ties_as_numpys_maximum_does() -> None:
+    last = np.array([0.0, 0.0, 1.0])
+    assert gradient(call(np.maximum.accumulate), np.array([2.0, 2.0, 1.0]), ct=last) == [[0.5, 0.5, 0.0]]
+    assert gradient(call(np.minimum.accumulate), np.array([2.0, 1.0, 1.0]), ct=last) == [[0.0, 0.5, 0.5]]
+
+
+def test_a_determinant_of_a_singular_matrix_has_its_derivative() -> None:
+    found = gradient(call(np.linalg.det), np.array([[1.0, 2.0], [2.0, 4.0]]))
+    np.testing.assert_allclose(found, [[[4.0, -2.0], [-2.0, 1.0]]], rtol=1e-12)
+
+
+def test_norms_of_every_order_have_derivative_0_at_0() -> None:
+    for order in (None, 1, 2, 3, 0.5, np.inf):
+        assert gradient(call(np.linalg.norm, order), np.zeros(2)) == [[0.0, 0.0]]
+
+
+def test_of_a_symmetric_matrix_the_lower_triangle_has_the_derivative() -> None:
+    for function in (np.linalg.cholesky, np.linalg.eigvalsh):
+        (found,) = gradient(call(function), np.array([[2.0, 0.5], [0.5, 1.0]]))
+        assert found[0][1] == 0.0
 
 
 def test_a_vanishing_cotangent_keeps_the_mixed_second_derivative() -> None:

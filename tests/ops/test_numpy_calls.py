@@ -68,12 +68,15 @@ def through_rule(rule: Any, args: Any, kwargs: Any, hide: bool) -> tuple[Any, An
     result = rule(builder(block), [lowered(a, env, hide) for a in args], {k: lowered(a, env, hide) for k,
     a in kwargs.items()})
     done = run(block, env)
-    return result, tuple(done.get(r, r) for r in result) if isinstance(result, tuple) else done.get(result, result)
+    if isinstance(result, (tuple, list)):
+        return result, (tuple if isinstance(result, tuple) else list)(done.get(r, r) for r in result)
+    return result, done.get(result, result)
 
 
 def assert_same(found: Any, expected: Any, about: Any) -> None:
-    if isinstance(expected, tuple):
-        assert isinstance(found, tuple) and len(found) == len(expected)
+    if isinstance(expected, (tuple, list)):
+        assert isinstance(found, type(expected)) or hasattr(expected, "_fields")
+        assert len(found) == len(expected)
         for f, e in zip(found, expected):
             assert_same(f, e, about)
         return
@@ -251,7 +254,7 @@ def both_ways(cases: list[Any], args_of: Any) -> list[Any]:
 @pytest.mark.parametrize(("case", "hide"), both_ways(CALLS, lambda case: case[1]))
 def test_functions_give_value_and_kind_of_the_original(case: int, hide: bool) -> None:
     function, args, kwargs = CALLS[case]
-    if hide and function in (np.broadcast_to,) or hide and function is np.matmul and np.ndim(args[0]) == 3:
+    if hide and function is np.broadcast_to:
         with pytest.raises((Refusal, TypeError)):
             through_rule(NUMPY[function], args, kwargs, True)
         return
