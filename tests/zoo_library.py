@@ -54,7 +54,7 @@ def keeps_what_is_above(xs, low):
 
 
 def _labels(rng: Rng, size: int) -> list[tuple[Any, ...]]:
-    lengths = [0, 6, *rng.integers(0, 7, size)][:size]
+    lengths = [1, 6, *rng.integers(1, 7, size)][:size]
     return [(rng.integers(0, 4, int(n)), rng.normal(size=int(n))) for n in lengths]
 
 

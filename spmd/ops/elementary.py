@@ -149,7 +149,7 @@ def _spacing(x: Any) -> Any:
 def _whole(name: str, numpy: Callable[..., Any], rows: Callable[..., Any], derive: Any, samples: Samples) -> Primitive:
     return Primitive(
         name, elementwise(name, len(samples[0][0]), "f"), numpy, lambda site: lambda *x: rows(*x), derive,
-        samples=samples,
+        pointwise=True, samples=samples,
     )
 
 

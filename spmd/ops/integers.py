@@ -37,7 +37,8 @@ def _pair(name: str, ufunc: np.ufunc, function: Callable[..., int], compute: Cal
     def rows(site: Site) -> Callable[..., Any]:
         return checked(site, numpy, compute) if site.types[0].python else lambda a, b: ufunc(a, b)
 
-    return Primitive(name, elementwise(name, 2, "iu"), numpy, rows, raises=raises_on_python("i"), samples=PAIRS)
+    return Primitive(name, elementwise(name, 2, "iu"), numpy, rows, raises=raises_on_python("i"), pointwise=True,
+                     samples=PAIRS)
 
 
 def _gcd(a: Any, b: Any) -> tuple[Any, Any]:
@@ -75,7 +76,7 @@ def _one_by_one(numpy: Callable[..., Any]) -> Callable[[Site], Any]:
 
     def compute(*operands: Any) -> tuple[Any, Any]:
         found = np.asarray(np.frompyfunc(value, len(operands), 1)(*operands), object)
-        bad = np.equal(found, None).astype(bool)
+        bad = np.frompyfunc(lambda x: x is None, 1, 1)(found).astype(bool)
         return np.where(bad, 0, found).astype(np.int64), bad
 
     return lambda site: checked(site, numpy, compute)

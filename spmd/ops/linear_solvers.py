@@ -101,7 +101,7 @@ def _infer_pinv(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
 
 
 def _pinv(a: Any, rcond: float | None = None, hermitian: bool = False) -> Any:
-    return np.linalg.pinv(a, rcond, hermitian)  # type: ignore[arg-type]
+    return np.linalg.pinv(a, rcond, hermitian)
 
 
 def _pinv_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:

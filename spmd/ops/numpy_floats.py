@@ -33,7 +33,7 @@ def _operands(b: Builder, function: np.ufunc, args: list[Any], kwargs: dict[str,
 def in_loop(b: Builder, function: np.ufunc, values: list[Value]) -> list[Value]:
     """The values in the dtypes of the loop that a ufunc runs for them, in one shape."""
     types = [num(v) for v in values]
-    weak = {"int64": int, "float64": float, "bool": np.dtype(bool)}
+    weak: dict[str, Any] = {"int64": int, "float64": float, "bool": np.dtype(bool)}
     plain = all(t.python for t in types)
     given = tuple(weak[t.dtype] if t.python and not plain else np.dtype(t.dtype) for t in types)
     dtypes = function.resolve_dtypes((*given, *([None] * function.nout)))[: len(values)]

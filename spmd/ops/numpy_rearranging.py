@@ -117,7 +117,8 @@ def _rot90(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
 # ------------------------------------------------------------------------------------------------------- repetition
 def _repeat(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     x, bound = argument(b, "np.repeat", "a repeats axis", args, kwargs)
-    return repeated(b, x, *needed("np.repeat", bound, "repeats"), bound.get("axis"))
+    (repeats,) = needed("np.repeat", bound, "repeats")
+    return repeated(b, x, repeats, bound.get("axis"))
 
 
 def repeated(b: Builder, x: Value, repeats: Any, axis: Any) -> Value:
@@ -253,7 +254,8 @@ def split(title: str, along: int | None, equal: bool) -> Rule:
         elif along is not None and num(x).rank < (least := (2, 1, 3)[along]):
             raise ValueError(f"{title[3:]} only works on arrays of {least} or more dimensions")
         at = axis_number(static_int(b, title, "the axis", axis), num(x).rank)
-        return _cuts(b, title, x, at, *needed(title, bound, "indices_or_sections"), equal)
+        (sections,) = needed(title, bound, "indices_or_sections")
+        return _cuts(b, title, x, at, sections, equal)
 
     return rule
 

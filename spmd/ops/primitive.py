@@ -79,6 +79,8 @@ class Primitive:
               check sizes or indices) says that the check is known to hold: then it cannot.
     chain     name in the kernel generator's vocabulary, for elementwise primitives ('' otherwise); the checked form,
               name + '!', is meant where the primitive can raise (`table.chain_name`).
+    pointwise whether it works element by element on operands of one shape, though kernels do not have it (`chain` says
+              so of those that they have): all elements of ragged rows are then one call.
     sizes     operand types, attrs -> positions of operands whose VALUES decide the result's dynamic sizes (or, in
               adjoint helpers, the sizes of the shape added into). Rows are then bucketed by these values, and the rows
               rule gets them uniform. Empty where the result's sizes follow from the operands' sizes.
@@ -92,5 +94,6 @@ class Primitive:
     adjoint: AdjointRule | None = None
     raises: Callable[[Sequence[Type], dict[str, Any]], bool] = field(default=lambda types, attrs: False)
     chain: str = ""
+    pointwise: bool = False
     sizes: Callable[[Sequence[Type], dict[str, Any]], tuple[int, ...]] = field(default=lambda types, attrs: ())
     samples: Samples = ()

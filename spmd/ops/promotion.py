@@ -19,12 +19,16 @@ from spmd.ir.types import Num, Shape
 from spmd.ops.calculus import dims_of, num
 from spmd.ops.casts import CASTS
 from spmd.ops.compare import COMPARE
+from spmd.ops.elementary import ELEMENTARY
 from spmd.ops.elementwise import ELEMENTWISE
 from spmd.ops.inference import broadcast_shape
 from spmd.ops.primitive import Refusal
+from spmd.ops.special import SPECIALS
 from spmd.ops.transcendental import TRANSCENDENTAL
 
-SHAPE_KEEPING = frozenset(p.name for p in (*ELEMENTWISE, *TRANSCENDENTAL, *COMPARE, *CASTS))
+SHAPE_KEEPING = frozenset(p.name for p in (*ELEMENTWISE, *TRANSCENDENTAL, *COMPARE, *CASTS)) | frozenset(
+    p.name for p in (*ELEMENTARY, *SPECIALS) if p.pointwise
+)
 WEAK: dict[str, Any] = {"int64": int, "float64": float, "bool": np.dtype(bool)}
 ORDER = ("bool", "int64", "float64")
 

@@ -94,7 +94,12 @@ def _recurrence(factor: Any, x: Any, axis: int, reverse: bool = False) -> Any:
 
 def _rows_recurrence(site: Site) -> Callable[..., Any]:
     axis, reverse = site.attrs["axis"] + 1, site.attrs.get("reverse", False)
-    return lambda factor, x: _recurrence(*every_row(site, (factor, x)), axis, reverse)
+
+    def run(factor: Any, x: Any) -> Any:
+        factor, x = every_row(site, (factor, x))
+        return _recurrence(factor, x, axis, reverse)
+
+    return run
 
 
 def _recurrence_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:

@@ -36,11 +36,11 @@ def _array(name: str, type_: Num, axis: int) -> Num:
 
 
 def _infer_sort(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
-    return _array("sort", *numbers("sort", types, 1), attrs["axis"])
+    return _array("sort", numbers("sort", types, 1)[0], attrs["axis"])
 
 
 def _infer_argsort(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
-    return Num("int64", _array("argsort", *numbers("argsort", types, 1), attrs["axis"]).shape)
+    return Num("int64", _array("argsort", numbers("argsort", types, 1)[0], attrs["axis"]).shape)
 
 
 def _argsort(x: Any, axis: int, stable: bool = False) -> Any:
@@ -241,7 +241,7 @@ def _infer_counts(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
 
 def _counts(x: Any, *operands: Any, shape: Shape) -> Any:
     *weights, dims = operands
-    found = np.bincount(x, *weights, minlength=int(dims[0]))
+    found = np.bincount(x, weights[0] if weights else None, int(dims[0]))
     return found.astype(np.float64) if weights else found  # NumPy's own counts of nothing are ints, weighted or not
 
 
@@ -264,7 +264,7 @@ def _rows_counts(site: Site) -> Callable[..., Any]:
         if not total:
             return np.zeros((rows, count), site.result.dtype)
         flat = (own + np.arange(rows)[:, None] * count).reshape(-1)
-        found = np.bincount(flat, *[w.reshape(-1) for w in weights], minlength=total)
+        found = np.bincount(flat, weights[0].reshape(-1) if weights else None, total)
         return found.reshape(rows, count).astype(site.result.dtype, copy=False)
 
     return run

@@ -77,7 +77,7 @@ def _special(
 
     return Primitive(
         name, elementwise(name, 1, "f"), numpy, rule_of_rows, rule(derive),
-        raises_on_python("f" if raising else ""), samples=samples,
+        raises_on_python("f" if raising else ""), pointwise=True, samples=samples,
     )
 
 
@@ -152,14 +152,14 @@ def _cotangent_slope(n: int, x: Any) -> Any:
 
 
 def polygamma(n: int, x: Any) -> Any:
-    """The n-th derivative of digamma; at its poles infinite for odd n (and for digamma at 0), else NaN."""
+    """The n-th derivative of digamma; at its poles infinite, but NaN for digamma at those below 0."""
     x = np.asarray(x)
     z = x.astype(np.float64)
     pole, below = (z <= 0) & (z == np.floor(z)), z <= 0
     inner = np.where(pole | ~np.isfinite(z), 1.0, z)
     found = _right(n, np.where(below & ~pole, 1.0 - inner, inner))
     found = np.where(below & ~pole, (-1.0) ** n * found - _cotangent_slope(n, np.where(below, inner, 0.5)), found)
-    at_pole = np.inf if n % 2 else np.where(z == 0, -np.copysign(np.inf, z), np.nan) if n == 0 else np.nan
+    at_pole = np.where(z == 0, -np.copysign(np.inf, z), np.nan) if n == 0 else (-1.0) ** (n + 1) * np.inf
     far = np.where(z == np.inf, np.inf if n == 0 else 0.0, np.nan)
     found = np.where(pole, np.where(np.isfinite(z), at_pole, np.nan), np.where(np.isfinite(z), found, far))
     return found.astype(x.dtype)[()]
@@ -216,11 +216,11 @@ SPECIALS: tuple[Primitive, ...] = (
     Primitive(
         "polygamma", elementwise("polygamma", 1, "f", python=False), lambda x, n: polygamma(n, x),
         lambda site: lambda x: polygamma(site.attrs["n"], x), _polygamma_adjoint,
-        samples=tuple((args, {"n": n}) for n in (0, 1, 2, 3) for args, _ in ARGUMENTS),
+        pointwise=True, samples=tuple((args, {"n": n}) for n in (0, 1, 2, 3) for args, _ in ARGUMENTS),
     ),
     Primitive(
         "xlogy", elementwise("xlogy", 2, "f", python=False), xlogy, lambda site: lambda x, y: xlogy(x, y), rule(_xlogy),
-        samples=LOGS,
+        pointwise=True, samples=LOGS,
     ),
     Primitive(
         "fsum", _infer_fsum, math.fsum, _rows_fsum, _fsum_adjoint, lambda types, attrs: True,

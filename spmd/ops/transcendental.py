@@ -78,6 +78,7 @@ def function_of_floats(
         rule(derive),
         raises_on_python("f" if raising else ""),
         name if chain is None else chain,
+        pointwise=True,
         samples=samples,
     )
 

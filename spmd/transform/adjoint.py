@@ -215,7 +215,7 @@ class _Reverse:
         if len(ops) == 1:
             return pieces[0]
         parts = [pair for op in ops for pair in zip(op.attrs["pieces"], op.operands, strict=True)]
-        parts.sort(key=lambda pair: pair[0])
+        parts.sort(key=lambda pair: tuple(entry or () for entry in pair[0]))
         operands = [v for _, v in parts]
         where = tuple(piece for piece, _ in parts)
         return self.emitted("assemble", *operands, **{**ops[0].attrs, "pieces": where})

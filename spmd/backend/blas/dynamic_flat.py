@@ -25,7 +25,8 @@ Rule = Callable[..., Any]
 
 def rule(op: Op, forms: Sequence[str], bucket: Rule) -> Rule | None:
     """The flat rule of an op, if it has one for operands in these forms."""
-    if PRIMITIVES[op.name].chain and not bucket_only(op):
+    record = PRIMITIVES[op.name]
+    if (record.chain or record.pointwise) and not bucket_only(op):
         return _elementwise(op, forms, bucket)
     maker = MAKERS.get(op.name)
     return maker(op, tuple(forms), bucket) if maker is not None else None
