@@ -17,7 +17,11 @@ from spmd.frontend.values import Abstract, Choice, Const, Grown, Leaf, Run, Stat
 from spmd.ir.core import Value
 from spmd.ops.numpy_elementwise import SCALAR_TYPES
 
-CONSTANT = frozenset({np.eye, np.identity, np.tri, np.linspace, np.geomspace, np.logspace, np.full, np.diag, np.dtype})
+CONSTANT = frozenset({
+    np.eye, np.identity, np.tri, np.linspace, np.geomspace, np.logspace, np.full, np.diag, np.dtype, np.indices,
+    np.triu_indices, np.tril_indices, np.diag_indices, np.unravel_index, np.ravel_multi_index, np.vander, np.bartlett,
+    np.blackman, np.hamming, np.hanning, np.kaiser,
+})
 
 SHARING = frozenset({
     np.asarray, np.asanyarray, np.ascontiguousarray, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to,

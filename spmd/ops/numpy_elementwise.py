@@ -140,7 +140,7 @@ def _power(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
 def _where(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     bound = bind("np.where", "condition x y", args, kwargs)
     if "x" not in bound or "y" not in bound:
-        raise Refusal("np.where of a condition alone gives an array whose size depends on its values")
+        raise Refusal("np.where takes a condition alone, or with two values")
     condition, x, y = needed("np.where", bound, "condition", "x", "y")
     return select(b, array(b, condition), operand(b, x), operand(b, y))
 

@@ -12,10 +12,11 @@ import numpy as np
 from spmd.ir.build import Builder
 from spmd.ir.core import Value
 from spmd.ops.arguments import array, axis_number, bind, needed, sequence, sizes_of_value, static_bool, static_int
-from spmd.ops.calculus import num
+from spmd.ops.calculus import constant, num
 from spmd.ops.numpy_elementwise import Rule
 from spmd.ops.numpy_rearranging import argument, spread_to
 from spmd.ops.numpy_shapes import flattened, joined, permuted, raised_to, reshaped, with_axes
+from spmd.ops.operators import binary
 from spmd.ops.primitive import Refusal
 from spmd.ops.promotion import broadcast_together, cast
 
@@ -120,6 +121,44 @@ def _rollaxis(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     return permuted(b, x, perm)
 
 
+def _block(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    bound = bind("np.block", "arrays", args, kwargs)
+    (blocks,) = needed("np.block", bound, "arrays")
+    depth = _depth(blocks)
+    rank = max(depth, _rank(b, blocks))
+    return _blocks(b, blocks, depth, rank)
+
+
+def _depth(blocks: Any) -> int:
+    """How deep lists are nested."""
+    return 1 + max(_depth(x) for x in blocks) if isinstance(blocks, list) and blocks else 0
+
+
+def _rank(b: Builder, blocks: Any) -> int:
+    return max((_rank(b, x) for x in blocks), default=0) if isinstance(blocks, list) else num(array(b, blocks)).rank
+
+
+def _blocks(b: Builder, blocks: Any, depth: int, rank: int) -> Value:
+    """Joined along the last axes, the innermost lists along the very last."""
+    if not isinstance(blocks, list):
+        if depth:
+            raise ValueError("List depths are mismatched.")
+        return raised_to(b, array(b, blocks), rank)
+    return joined(b, [_blocks(b, x, depth - 1, rank) for x in blocks], rank - depth)
+
+
+def _polyval(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    """Horner's scheme, as NumPy runs it."""
+    bound = bind("np.polyval", "p x", args, kwargs)
+    p, x = (array(b, v) for v in needed("np.polyval", bound, "p", "x"))
+    if num(p).rank != 1 or num(p).shape[0] is None:
+        raise Refusal("np.polyval takes a vector of coefficients whose number is known")
+    y = constant(b, 0, x)
+    for k in range(num(p).shape[0] or 0):
+        y = binary(b, "+", binary(b, "*", y, x), b.emit("index", p, b.const(k)))
+    return y
+
+
 LAYOUT_CALLS: dict[Any, Rule] = {
     np.meshgrid: _meshgrid,
     np.broadcast_arrays: _broadcast_arrays,
@@ -128,4 +167,6 @@ LAYOUT_CALLS: dict[Any, Rule] = {
     np.dstack: _dstack,
     np.atleast_3d: _atleast_3d,
     np.rollaxis: _rollaxis,
+    np.block: _block,
+    np.polyval: _polyval,
 }

@@ -28,7 +28,7 @@ from spmd.ops.calculus import constant, num
 from spmd.ops.numpy_elementwise import Rule, as_bool
 from spmd.ops.operators import binary
 from spmd.ops.primitive import Refusal
-from spmd.ops.promotion import cast
+from spmd.ops.promotion import broadcast_together, cast
 
 
 def _axes(b: Builder, title: str, bound: dict[str, Any], x: Value) -> dict[str, Any]:
@@ -50,12 +50,40 @@ def reduction(name: str) -> Rule:
     title = f"np.{name}"
 
     def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-        bound = bind(title, "a axis dtype -out keepdims -initial -where", args, kwargs)
+        bound = bind(title, "a axis dtype -out keepdims initial where", args, kwargs)
         x = array(b, *needed(title, bound, "a"))
         x = cast(b, x, dtype_of(bound.get("dtype"), widened(num(x).dtype)))
-        return b.emit(name, x, **_axes(b, title, bound, x))
+        x = chosen(b, title, x, bound, int(name == "prod"))
+        found = b.emit(name, x, **_axes(b, title, bound, x))
+        if bound.get("initial") is None:
+            return found
+        return binary(b, "+" if name == "sum" else "*", found, start(b, title, bound, x))
 
     return rule
+
+
+def chosen(b: Builder, title: str, x: Value, bound: dict[str, Any], neutral: Any) -> Value:
+    """The array with what `where` leaves out replaced by what changes nothing."""
+    if bound.get("where") is None:
+        return x
+    mask = array(b, bound["where"])
+    if num(mask).kind != "b":
+        raise TypeError(f"Cannot cast array data from dtype('{num(mask).dtype}') to dtype('bool') according to the "
+                        "rule 'safe'")
+    mask, wide = broadcast_together(b, [mask, x])
+    if num(wide).shape != num(x).shape:
+        raise Refusal(f"'where' of {title} must have the array's shape, or one that is spread over it")
+    return b.emit("where", mask, wide, constant(b, neutral, wide))
+
+
+def start(b: Builder, title: str, bound: dict[str, Any], x: Value) -> Value:
+    """The number that a reduction starts from, in the array's dtype."""
+    value = array(b, bound["initial"])
+    if num(value).rank:
+        raise Refusal(f"'initial' of {title} must be a number")
+    if num(value).kind == "f" and num(x).kind != "f":
+        raise Refusal(f"'initial' of {title} must not be a float where the array is of integers")
+    return cast(b, value, num(x).dtype)
 
 
 def extremum(name: str) -> Rule:
@@ -63,15 +91,43 @@ def extremum(name: str) -> Rule:
     title = f"np.{name}"
 
     def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-        bound = bind(title, "a axis -out keepdims -initial -where", args, kwargs)
+        bound = bind(title, "a axis -out keepdims initial where", args, kwargs)
         x = array(b, *needed(title, bound, "a"))
         attrs = _axes(b, title, bound, x)
+        if bound.get("initial") is not None:
+            return _extremum_from(b, name, chosen_beside(b, title, x, bound), start(b, title, bound, x), attrs)
+        if bound.get("where") is not None:
+            raise ValueError(f"reduction operation '{name}imum' does not have an identity, so to use a where mask one "
+                             "has to specify 'initial'")
         if any(num(x).shape[k] == 0 for k in attrs["axes"]):
             which = "maximum" if name == "max" else "minimum"
             raise ValueError(f"zero-size array to reduction operation {which} which has no identity")
         return b.emit(name, x, **attrs)
 
     return rule
+
+
+def chosen_beside(b: Builder, title: str, x: Value, bound: dict[str, Any]) -> Value:
+    """The array with what `where` leaves out replaced by `initial`."""
+    if bound.get("where") is None:
+        return x
+    first = start(b, title, bound, x)
+    mask, wide = broadcast_together(b, [array(b, bound["where"]), x])
+    if num(wide).shape != num(x).shape or num(mask).kind != "b":
+        raise Refusal(f"'where' of {title} must be bools of the array's shape, or of one that is spread over it")
+    return b.emit("where", *broadcast_together(b, [mask, wide, first]))
+
+
+def _extremum_from(b: Builder, name: str, x: Value, first: Value, attrs: dict[str, Any]) -> Value:
+    """An extremum that starts from a number: one more element along the first axis, so that none may be empty."""
+    if not attrs["axes"]:
+        return b.emit(f"{name}imum", *broadcast_together(b, [x, first]))
+    if num(x).kind == "b":
+        raise Refusal(f"'initial' of np.{name} of bools is not supported")
+    axis = attrs["axes"][0]
+    slot = b.emit("sum", x, axes=(axis,), keepdims=True)
+    spread = broadcast_together(b, [first, slot])[0]
+    return b.emit(name, b.emit("concat", x, spread, axis=axis), **attrs)
 
 
 def position(name: str) -> Rule:
@@ -93,8 +149,9 @@ def test(name: str) -> Rule:
     title = f"np.{name}"
 
     def rule(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-        bound = bind(title, "a axis -out keepdims -where", args, kwargs)
+        bound = bind(title, "a axis -out keepdims where", args, kwargs)
         x = as_bool(b, array(b, *needed(title, bound, "a")))
+        x = chosen(b, title, x, bound, name == "all")
         return b.emit(name, x, **_axes(b, title, bound, x))
 
     return rule
@@ -121,10 +178,22 @@ def average(b: Builder, x: Value, axes: tuple[int, ...], keepdims: bool, dtype: 
 
 
 def _mean(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    bound = bind("np.mean", "a axis dtype -out keepdims -where", args, kwargs)
+    bound = bind("np.mean", "a axis dtype -out keepdims where", args, kwargs)
     x = array(b, *needed("np.mean", bound, "a"))
     attrs = _axes(b, "np.mean", bound, x)
+    if bound.get("where") is not None:
+        return _mean_where(b, x, bound, attrs)
     return average(b, x, attrs["axes"], attrs["keepdims"], bound.get("dtype"))
+
+
+def _mean_where(b: Builder, x: Value, bound: dict[str, Any], attrs: dict[str, Any]) -> Value:
+    """The mean of the elements that `where` leaves."""
+    own = num(x).dtype
+    result = dtype_of(bound.get("dtype"), "float64" if num(x).kind in "biu" else own)
+    x = cast(b, x, "float32" if result == "float16" else result)
+    total = b.emit("sum", chosen(b, "np.mean", x, bound, 0), **attrs)
+    counted = chosen(b, "np.mean", constant(b, 1, x), bound, 0)
+    return cast(b, b.emit("div", total, b.emit("sum", counted, **attrs)), result)
 
 
 def _variance(b: Builder, title: str, args: list[Any], kwargs: dict[str, Any]) -> Value:

@@ -27,7 +27,7 @@ from spmd.ops.arguments import (
 )
 from spmd.ops.calculus import constant, num
 from spmd.ops.matrices import cut
-from spmd.ops.numpy_elementwise import Rule, as_bool, select
+from spmd.ops.numpy_elementwise import ELEMENTWISE_CALLS, Rule, as_bool, select
 from spmd.ops.numpy_shapes import flattened, reshaped
 from spmd.ops.operators import compare
 from spmd.ops.primitive import Refusal
@@ -170,6 +170,14 @@ def _nonzero(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> tuple[Value
     return nonzero(b, array(b, *needed("np.nonzero", bind("np.nonzero", "a", args, kwargs), "a")))
 
 
+def _where(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """np.where: of a condition alone, where it holds."""
+    bound = bind("np.where", "condition x y", args, kwargs)
+    if "x" in bound or "y" in bound:
+        return ELEMENTWISE_CALLS[np.where](b, args, kwargs)
+    return nonzero(b, array(b, *needed("np.where", bound, "condition")))
+
+
 def _flatnonzero(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     x = array(b, *needed("np.flatnonzero", bind("np.flatnonzero", "a", args, kwargs), "a"))
     return places(b, flattened(b, as_bool(b, x)))
@@ -298,6 +306,7 @@ SORTING_CALLS: dict[Any, Rule] = {
     np.digitize: _digitize,
     np.interp: _interp,
     np.nonzero: _nonzero,
+    np.where: _where,
     np.flatnonzero: _flatnonzero,
     np.argwhere: _argwhere,
     np.compress: _compress,

@@ -13,6 +13,7 @@ import numpy as np
 from spmd.ir.build import Builder
 from spmd.ir.core import Value
 from spmd.ops.arguments import (
+    alike,
     array,
     axes_of,
     bind,
@@ -24,9 +25,10 @@ from spmd.ops.arguments import (
     static_int,
 )
 from spmd.ops.calculus import constant, num, restored
+from spmd.ops.matrices import cut
 from spmd.ops.numpy_elementwise import Rule, rounding, select
 from spmd.ops.numpy_reductions import average, divided, root, widened
-from spmd.ops.numpy_shapes import permuted, raised_to, reshaped, with_axes
+from spmd.ops.numpy_shapes import flattened, permuted, raised_to, reshaped, with_axes
 from spmd.ops.operators import apply, binary, matrix_product
 from spmd.ops.primitive import Refusal
 from spmd.ops.promotion import broadcast_together, cast
@@ -57,9 +59,13 @@ def _element(b: Builder, ordered: Value, at: Value) -> Value:
 
 
 def _guarded(b: Builder, ordered: Value, found: Value) -> Value:
-    """NaN where the last element is."""
-    last = _element(b, ordered, b.emit("sub", _count(b, ordered), b.const(np.int64(1))))
-    return select(b, b.emit("isnan", last), last, found)
+    """NaN where the last element is, and where there are none."""
+    count = _count(b, ordered)
+    last = _element(b, ordered, b.emit("sub", count, b.const(np.int64(1))))
+    found = select(b, b.emit("isnan", last), last, found)
+    if num(ordered).shape[-1] is not None:
+        return found
+    return select(b, b.emit("eq", count, b.const(np.int64(0))), constant(b, np.nan, found), found)
 
 
 def _demand_some(title: str, ordered: Value) -> None:
@@ -263,6 +269,48 @@ def _without_nan(b: Builder, name: str, x: Value, attrs: dict[str, Any], ddof: i
     return root(b, found) if name == "nanstd" else found
 
 
+def _nanmedian(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    """Sorted, the numbers stand before the NaN: how many there are says where the middle is."""
+    title = "np.nanmedian"
+    bound = bind(title, "a axis -out overwrite_input keepdims", args, kwargs)
+    x = _floats(b, array(b, *needed(title, bound, "a")))
+    ordered, axes = _ordered(b, title, x, bound.get("axis"))
+    _demand_some(title, ordered)
+    last = num(ordered).rank - 1
+    here = cast(b, b.emit("logical_not", b.emit("isnan", ordered)), "int64")
+    count = b.emit("sum", here, axes=(last,), keepdims=True)
+    one, two = constant(b, 1, count), constant(b, 2, count)
+    pair = []
+    for at in (b.emit("sub", count, one), count):
+        place = b.emit("maximum", b.emit("floordiv", at, two), constant(b, 0, count))
+        found = b.emit("take_along", ordered, place, axis=last, exact=True)
+        pair.append(b.emit("sum", found, axes=(last,), keepdims=False))
+    middle = binary(b, "/", binary(b, "+", *pair), constant(b, 2, pair[0]))
+    odd = b.emit("sum", b.emit("mod", count, two), axes=(last,), keepdims=False)
+    return _kept(b, title, select(b, odd, pair[0], middle), axes, bound)
+
+
+def _histogram(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> tuple[Value, Value]:
+    """Of bins whose edges are given."""
+    title = "np.histogram"
+    bound = bind(title, "a bins -range -density -weights", args, kwargs)
+    x = flattened(b, array(b, *needed(title, bound, "a")))
+    edges = array(b, bound["bins"]) if isinstance(bound.get("bins"), (Value, tuple, list)) else None
+    if edges is None or num(edges).rank != 1 or num(edges).shape[0] is None:
+        raise Refusal("np.histogram takes the edges of its bins here", "np.linspace(low, high, count + 1) makes them.")
+    count = num(edges).shape[0] or 0
+    if count < 2:
+        raise Refusal("np.histogram takes two edges or more here")
+    gaps = b.emit("sub", *(cast(b, cut(b, edges, i, j, 0), "float64") for i, j in ((1, count), (0, count - 1))))
+    b.emit("demand", b.emit("min", gaps, axes=(0,), keepdims=False), what="edges")
+    both = alike(b, [x, edges])
+    ordered = b.emit("sort", both[0], axis=0)
+    ends = [b.emit("searchsorted", ordered, cut(b, both[1], i, j, 0), side=side)
+            for i, j, side in ((0, count - 1, "left"), (count - 1, count, "right"))]
+    places = b.emit("concat", *ends, axis=0)
+    return b.emit("sub", cut(b, places, 1, count, 0), cut(b, places, 0, count - 1, 0)), edges
+
+
 def _skipping(b: Builder, name: str, x: Value, attrs: dict[str, Any]) -> Value:
     plain = name[3:]
     if plain in ("sum", "prod"):
@@ -288,6 +336,8 @@ STATISTICS_CALLS: dict[Any, Rule] = {
     np.ptp: _ptp,
     np.cov: _cov,
     np.corrcoef: _corrcoef,
+    np.nanmedian: _nanmedian,
+    np.histogram: _histogram,
     **{
         getattr(np, name): _nan_reduction(name)
         for name in ("nansum", "nanprod", "nanmean", "nanmax", "nanmin", "nanvar", "nanstd")
