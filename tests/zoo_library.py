@@ -141,7 +141,14 @@ def meets_an_indefinite_matrix(a):
 @zoo.add(arrays((3,), (2, 3)), wrt=(0, 1))
 def measures_vectors(v, m):
     lengths = np.linalg.norm(m, axis=1)
-    return lengths, np.linalg.norm(v, 1), np.linalg.norm(v, np.inf), np.linalg.norm(m), np.linalg.norm(v, 3), np.cross(v, m[0])
+    return (
+        lengths,
+        np.linalg.norm(v, 1),
+        np.linalg.norm(v, np.inf),
+        np.linalg.norm(m),
+        np.linalg.norm(v, 3),
+        np.cross(v, m[0]),
+    )
 
 
 def _any_square(rng: Rng, size: int) -> list[tuple[Any, ...]]:
@@ -159,8 +166,13 @@ def solves_systems_of_any_size(a, v):
 @zoo.add(arrays((2, 3, 4), (3, 4), (4,)), wrt=(0, 1, 2))
 def contracts_axes(t, m, v):
     return (
-        np.einsum("ijk,jk->i", t, m), np.einsum("ijk,k->ij", t, v), np.einsum("ijk,ljk->il", t, t), t @ v,
-        np.tensordot(t, m, axes=([1, 2], [0, 1])), np.einsum("ij,ij->", m, m), np.einsum("ij->ji", m),
+        np.einsum("ijk,jk->i", t, m),
+        np.einsum("ijk,k->ij", t, v),
+        np.einsum("ijk,ljk->il", t, t),
+        t @ v,
+        np.tensordot(t, m, axes=([1, 2], [0, 1])),
+        np.einsum("ij,ij->", m, m),
+        np.einsum("ij->ji", m),
     )
 
 
@@ -186,8 +198,20 @@ def lays_out_anew(m, v):
     a, b, c = np.split(m, 3, axis=1)
     x, y = np.meshgrid(v, m[:, 0])
     return (
-        np.roll(v, 1), np.roll(m, -1, axis=0), np.repeat(v, 2), np.tile(v, (2, 2)), np.pad(v, 1), np.flip(m, 1), np.triu(m),
-        a * b - c, x * y, np.diag(v), np.append(m, v), np.insert(v, 1, 0.5), np.delete(v, 0), np.column_stack([v, v]),
+        np.roll(v, 1),
+        np.roll(m, -1, axis=0),
+        np.repeat(v, 2),
+        np.tile(v, (2, 2)),
+        np.pad(v, 1),
+        np.flip(m, 1),
+        np.triu(m),
+        a * b - c,
+        x * y,
+        np.diag(v),
+        np.append(m, v),
+        np.insert(v, 1, 0.5),
+        np.delete(v, 0),
+        np.column_stack([v, v]),
     )
 
 
@@ -206,8 +230,19 @@ def removes_an_element(v, k):
 @zoo.add(arrays((4,), (4,)), wrt=(0, 1))
 def uses_rare_functions(x, y):
     return (
-        np.cbrt(x + 2.0), np.arcsinh(x), np.arctanh(np.tanh(y) * 0.9), np.logaddexp(x, y), np.copysign(x, y), np.fmax(x, y),
-        np.fmod(x, 0.7), np.nan_to_num(y), np.sinc(x), np.exp2(y), np.heaviside(x, 0.5), np.isclose(x, y), np.allclose(x, x),
+        np.cbrt(x + 2.0),
+        np.arcsinh(x),
+        np.arctanh(np.tanh(y) * 0.9),
+        np.logaddexp(x, y),
+        np.copysign(x, y),
+        np.fmax(x, y),
+        np.fmod(x, 0.7),
+        np.nan_to_num(y),
+        np.sinc(x),
+        np.exp2(y),
+        np.heaviside(x, 0.5),
+        np.isclose(x, y),
+        np.allclose(x, x),
     )
 
 
@@ -216,15 +251,36 @@ def uses_math(p, q, x):
     whole, part = math.modf(x)[1], math.modf(x)[0]
     m, e = math.frexp(q)
     return (
-        math.erf(x) + math.erfc(q), math.lgamma(p) + math.gamma(q), math.asinh(x), math.hypot(p, q, x), whole + part, m, e,
-        math.dist((p, q), (x, 1.0)), math.copysign(p, x), math.fmod(x, p), math.ldexp(p, 3), math.fsum([p, q, x]),
-        math.isclose(p, q), math.prod([p, q, x]), math.remainder(x, q), math.degrees(x),
+        math.erf(x) + math.erfc(q),
+        math.lgamma(p) + math.gamma(q),
+        math.asinh(x),
+        math.hypot(p, q, x),
+        whole + part,
+        m,
+        e,
+        math.dist((p, q), (x, 1.0)),
+        math.copysign(p, x),
+        math.fmod(x, p),
+        math.ldexp(p, 3),
+        math.fsum([p, q, x]),
+        math.isclose(p, q),
+        math.prod([p, q, x]),
+        math.remainder(x, q),
+        math.degrees(x),
     )
 
 
 @zoo.add(integers(0, 12, 2, first=((0, 0), (11, 11))))
 def counts_with_integers(n, k):
-    return math.gcd(n, k), math.lcm(n, k), math.isqrt(n), math.comb(n, k), math.factorial(n), math.perm(n, k), np.gcd(n, k)
+    return (
+        math.gcd(n, k),
+        math.lcm(n, k),
+        math.isqrt(n),
+        math.comb(n, k),
+        math.factorial(n),
+        math.perm(n, k),
+        np.gcd(n, k),
+    )
 
 
 @zoo.add(pairs(numbers(-2, 2), integers(15, 25, first=((15,), (20,)))), raises=True)
@@ -234,7 +290,9 @@ def leaves_the_domain(x, n):
 
 def _lists(rng: Rng, size: int) -> list[tuple[Any, ...]]:
     lengths = [0, 5, *rng.integers(0, 6, size)][:size]
-    return [([float(v) for v in rng.normal(size=int(n))], [int(v) for v in rng.integers(-4, 5, int(n))]) for n in lengths]
+    return [
+        ([float(v) for v in rng.normal(size=int(n))], [int(v) for v in rng.integers(-4, 5, int(n))]) for n in lengths
+    ]
 
 
 @zoo.add(_lists)

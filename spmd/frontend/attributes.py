@@ -39,6 +39,7 @@ from spmd.ir.core import Value
 from spmd.ir.types import Ref
 from spmd.ops.calculus import constant
 from spmd.ops.numpy_shapes import size_of
+from spmd.ops.promotion import as_value
 
 RECORD_METHODS = frozenset({"_replace", "_asdict"})
 
@@ -122,10 +123,9 @@ def _of_array(low: Lowering, thing: Leaf, name: str, node: Any) -> Abstract:
     if name == "mT" and type_.rank > 1:
         perm = (*range(type_.rank - 2), type_.rank - 1, type_.rank - 2)
         return Leaf(low.b.emit("transpose", thing.value, perm=perm))
-    if name == "real":
-        return thing
-    if name == "imag":
-        return Leaf(low.attempt(lambda: constant(low.b, 0, thing.value), node))
+    if name in ("real", "imag"):
+        own = low.attempt(lambda: as_value(low.b, thing.value), node)
+        return thing if name == "real" else Leaf(constant(low.b, 0, own))
     if name in ("itemsize", "nbytes") and (name == "itemsize" or type_.static):
         return Const(np.dtype(type_.dtype).itemsize * (type_.size if name == "nbytes" else 1))
     if name == "T":

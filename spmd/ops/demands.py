@@ -35,7 +35,7 @@ DEMANDS: dict[str, Demand] = {
     "percentile": Demand(lambda x: (x >= 0) & (x <= 1), ValueError, "Percentiles must be in the range [0, 100]"),
     "weights": Demand(lambda x: x != 0, ZeroDivisionError, "Weights sum to zero, can't be normalized"),
     "edges": Demand(
-        lambda x: ~(x < 0), ValueError, "`bins` must increase monotonically, when an array"
+        lambda x: np.logical_not(x < 0), ValueError, "`bins` must increase monotonically, when an array"
     ),
     "counts": Demand(lambda x: x >= 0, ValueError, "repeats may not contain negative values."),
     "tolerances": Demand(lambda x: x >= 0, ValueError, "tolerances must be non-negative"),

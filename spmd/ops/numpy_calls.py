@@ -31,7 +31,7 @@ from spmd.ops.numpy_shapes import SHAPE_CALLS, flattened, reshaped, squeezed, sw
 from spmd.ops.numpy_sorting import SORTING_CALLS, compressed
 from spmd.ops.numpy_statistics import STATISTICS_CALLS
 from spmd.ops.primitive import Refusal
-from spmd.ops.promotion import cast, type_name
+from spmd.ops.promotion import as_value, cast, type_name
 from spmd.ops.python_calls import PYTHON_CALLS
 from spmd.ops.scipy_calls import scipy_rule
 
@@ -58,7 +58,7 @@ def _method(name: str, run: Callable[[Builder, Value, list[Any], dict[str, Any]]
         owner, *rest = args
         if num(owner).python or num(owner).text:
             raise AttributeError(f"'{type_name(num(owner))}' object has no attribute '{name}'")
-        return run(b, owner, rest, kwargs)
+        return run(b, as_value(b, owner), rest, kwargs)
 
     return rule
 
@@ -131,7 +131,7 @@ def _compress(b: Builder, x: Value, args: list[Any], kwargs: dict[str, Any]) -> 
 
 
 def _same(b: Builder, x: Value, args: list[Any], kwargs: dict[str, Any]) -> Value:
-    """x.conj(), x.view() of no other type: the array itself."""
+    """x.conj() of real numbers: the array itself."""
     bind("conj", "", args, kwargs)
     return x
 

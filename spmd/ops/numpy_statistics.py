@@ -58,14 +58,13 @@ def _element(b: Builder, ordered: Value, at: Value) -> Value:
     return b.emit("take", ordered, at, axis=num(ordered).rank - 1, exact=True)
 
 
-def _guarded(b: Builder, ordered: Value, found: Value) -> Value:
-    """NaN where the last element is, and where there are none."""
-    count = _count(b, ordered)
-    last = _element(b, ordered, b.emit("sub", count, b.const(np.int64(1))))
-    found = select(b, b.emit("isnan", last), last, found)
-    if num(ordered).shape[-1] is not None:
-        return found
-    return select(b, b.emit("eq", count, b.const(np.int64(0))), constant(b, np.nan, found), found)
+def _with_nan(b: Builder, ordered: Value) -> Value:
+    """With a NaN behind the last element where there may be none: it is read instead."""
+    axis = num(ordered).rank - 1
+    if num(ordered).shape[axis] is not None:
+        return ordered
+    slot = b.emit("sum", ordered, axes=(axis,), keepdims=True)
+    return b.emit("concat", ordered, constant(b, np.nan, slot), axis=axis)
 
 
 def _demand_some(title: str, ordered: Value) -> None:
@@ -85,14 +84,15 @@ def median(b: Builder, title: str, x: Value, bound: dict[str, Any]) -> Value:
     ordered, axes = _ordered(b, title, x, bound.get("axis"))
     if num(ordered).shape[-1] == 0:
         raise Refusal(f"{title} of no elements is not supported")
-    count, two = _count(b, ordered), b.const(np.int64(2))
+    count, one, two = _count(b, ordered), b.const(np.int64(1)), b.const(np.int64(2))
+    ordered = _with_nan(b, ordered)
     upper = b.emit("floordiv", count, two)
-    lower = b.emit("floordiv", b.emit("sub", count, b.const(np.int64(1))), two)
-    zero = b.const(np.int64(0))
-    pair = [_element(b, ordered, b.emit("maximum", at, zero)) for at in (lower, upper)]
+    lower = b.emit("maximum", b.emit("floordiv", b.emit("sub", count, one), two), b.const(np.int64(0)))
+    pair = [_element(b, ordered, at) for at in (lower, upper)]
     middle = binary(b, "/", binary(b, "+", *pair), constant(b, 2, pair[0]))
     found = select(b, b.emit("eq", lower, upper), pair[0], middle)
-    return _kept(b, title, _guarded(b, ordered, found), axes, bound)
+    last = _element(b, ordered, b.emit("sub", count, one))
+    return _kept(b, title, select(b, b.emit("isnan", last), last, found), axes, bound)
 
 
 def _kept(b: Builder, title: str, found: Value, axes: tuple[int, ...], bound: dict[str, Any], ahead: int = 0) -> Value:

@@ -12,7 +12,6 @@ import pytest
 from spmd.ir.build import Builder, constant_type
 from spmd.ir.core import Block, Value
 from spmd.ops import operators
-from spmd.ops.primitive import Refusal
 from spmd.ops.table import NUMPY, builder
 from tests.ops.straightline import append_gradient, cotangent_type, run
 
