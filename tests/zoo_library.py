@@ -77,7 +77,7 @@ def interpolates(xp, fp, v, x):
 @zoo.add(arrays((6,), (6,)), wrt=(0, 1))
 def has_statistics(x, y):
     spread = np.average(x, weights=np.exp(y))
-    return np.cov(x, y), np.corrcoef(x, y)[0, 1], spread, np.var(x, ddof=1), np.nanmean(np.where(y > 0, x, np.nan))
+    return np.cov(x, y), np.corrcoef(x, y)[0, 1], spread, np.var(x, ddof=1), np.nanmean(np.where(y > np.min(y), x, np.nan))
 
 
 # --------------------------------------------------------------------------------------------------- linear algebra
@@ -297,4 +297,4 @@ def _lists(rng: Rng, size: int) -> list[tuple[Any, ...]]:
 
 @zoo.add(_lists)
 def multiplies_lists(xs, ns):
-    return math.prod(xs), math.prod(ns, start=2), math.fsum(xs), math.fsum(ns), sum(xs)
+    return math.prod(xs, start=1.0), math.prod(ns, start=2), math.fsum(xs), math.fsum(ns)

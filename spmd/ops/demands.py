@@ -37,6 +37,8 @@ DEMANDS: dict[str, Demand] = {
     "edges": Demand(
         lambda x: np.logical_not(x < 0), ValueError, "`bins` must increase monotonically, when an array"
     ),
+    "points": Demand(lambda x: x == 0, ValueError, "fp and xp are not of the same length."),
+    "some": Demand(lambda x: x > 0, ValueError, "array of sample points is empty"),
     "counts": Demand(lambda x: x >= 0, ValueError, "repeats may not contain negative values."),
     "tolerances": Demand(lambda x: x >= 0, ValueError, "tolerances must be non-negative"),
 }

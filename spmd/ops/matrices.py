@@ -58,10 +58,15 @@ def rows_of(one: Function) -> Callable[[Site], Function]:
 
         def run(*operands: Any, faults: Faults | None = None) -> Any:
             own = every_row(site, operands)
+            count = len(own[0])
+            if count > 1 and all(x.strides[0] == 0 for x in own):  # one matrix in all rows is worked on once
+                own = [x[:1] for x in own]
             result, bad = tolerant(lambda *x: one(*x, **attrs), own)
             if result is None:
                 inner = own[-1].shape[1:] if "exact" in site.attrs else (n or 0 for n in site.result.shape)
                 result = np.full((len(own[0]), *inner), np.nan, site.result.dtype)
+            if len(result) != count:
+                result, bad = np.broadcast_to(result, (count, *result.shape[1:])), np.broadcast_to(bad, (count,))
             if faults is not None:
                 blame(faults, bad, site, lambda *x, **given: one(*x, **attrs), operands)
             return result.astype(site.result.dtype, copy=False)

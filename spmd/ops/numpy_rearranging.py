@@ -170,10 +170,12 @@ def _reshaped(b: Builder, x: Value, sizes: Sequence[Any]) -> Value:
 def _by_counts(b: Builder, x: Value, counts: Value, axis: int, known: Any) -> Value:
     """Each element as often as its own count says."""
     size, given = num(x).shape[axis], num(counts).shape[0]
-    if size is None or given is None or size != given and given != 1:
-        if size is not None and given is not None:
-            raise ValueError(f"operands could not be broadcast together with shape ({size},) ({given},)")
-        raise Refusal("np.repeat with a count for each element needs a number of elements that is known")
+    if size is not None and given is not None and size != given and given != 1:
+        raise ValueError(f"operands could not be broadcast together with shape ({size},) ({given},)")
+    if given is None or size is None and given != 1:
+        known, end = None, size_value(b, sizes_of_value(b, x)[axis])
+        every = b.emit("arange", b.const(np.int64(0)), end, b.const(np.int64(1)), dtype="int64", exact=True)
+        counts = broadcast_together(b, [counts, every])[0]
     if given == 1 and size != 1:
         count = b.emit("sum", counts, axes=(0,), keepdims=False)
         return _each_repeated(b, x, b.emit("demand", count, what="counts"), axis)

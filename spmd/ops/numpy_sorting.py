@@ -26,7 +26,6 @@ from spmd.ops.arguments import (
     static_int,
 )
 from spmd.ops.calculus import constant, num
-from spmd.ops.matrices import cut
 from spmd.ops.numpy_elementwise import ELEMENTWISE_CALLS, Rule, as_bool, select
 from spmd.ops.numpy_shapes import flattened, reshaped
 from spmd.ops.operators import compare
@@ -105,30 +104,45 @@ def _interp(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     x, xp, fp = (cast(b, array(b, v), "float64") for v in needed("np.interp", bound, "x", "xp", "fp"))
     if num(xp).rank != 1 or num(fp).rank != 1:
         raise ValueError("object too deep for desired array")
-    (count,), (other,) = num(xp).shape, num(fp).shape
-    if count is None or other is None:
-        raise Refusal("np.interp needs points whose number is known")
-    if count != other:
-        raise ValueError("fp and xp are not of the same length.")
-    if count == 0:
-        raise ValueError("array of sample points is empty")
+    count = _points(b, xp, fp)
     outer = [cast(b, array(b, bound[n]), "float64") if bound.get(n) is not None else None for n in ("left", "right")]
-    ends = [b.emit("sum", cut(b, fp, k, k + 1, 0), axes=(0,), keepdims=False) for k in (0, count - 1)]
-    bounds = [b.emit("sum", cut(b, xp, k, k + 1, 0), axes=(0,), keepdims=False) for k in (0, count - 1)]
+    last = b.emit("sub", count, b.const(np.int64(1)))
+    xp, fp, line = *(_with_slot(b, v) for v in (xp, fp)), xp
+    ends, bounds = ([b.emit("index", v, k, exact=True) for k in (b.const(np.int64(0)), last)] for v in (fp, xp))
     left, right = (end if given is None else given for end, given in zip(ends, outer))
-    place = b.emit("sub", b.emit("searchsorted", xp, x, side="right"), _full_like(b, 1, x))
-    found = _piecewise(b, x, xp, fp, place, count) if count > 1 else select(b, b.const(np.True_), ends[0], x)
-    last = compare(b, "==", x, bounds[1])
-    found = select(b, last, ends[1], found)
+    place = b.emit("sub", b.emit("searchsorted", line, x, side="right"), _full_like(b, 1, x))
+    found = _piecewise(b, x, xp, fp, place, last)
+    found = select(b, compare(b, "==", x, bounds[1]), ends[1], found)
     found = select(b, compare(b, "<", x, bounds[0]), left, found)
     found = select(b, compare(b, ">", x, bounds[1]), right, found)
     return select(b, b.emit("isnan", x), x, found)
 
 
-def _piecewise(b: Builder, x: Value, xp: Value, fp: Value, place: Value, count: int) -> Value:
-    zero, top = _full_like(b, 0, x), _full_like(b, count - 2, x)
-    at = b.emit("minimum", b.emit("maximum", place, zero), top)
-    after = b.emit("add", at, _full_like(b, 1, x))
+def _with_slot(b: Builder, x: Value) -> Value:
+    """A vector that can be read at 0: an example that has none there raises, but goes on until that is seen."""
+    return x if num(x).static else b.emit("concat", x, b.const(np.zeros(1)), axis=0)
+
+
+def _points(b: Builder, xp: Value, fp: Value) -> Value:
+    """How many points there are; as many of both, and one at least."""
+    (count,), (other,) = num(xp).shape, num(fp).shape
+    if count is not None and other is not None and count != other:
+        raise ValueError("fp and xp are not of the same length.")
+    if count == 0:
+        raise ValueError("array of sample points is empty")
+    sizes = [size_value(b, sizes_of_value(b, v)[0]) for v in (xp, fp)]
+    if count is None:
+        b.emit("demand", sizes[0], what="some")
+    if count is None or other is None:
+        b.emit("demand", b.emit("sub", *sizes), what="points")
+    return sizes[0]
+
+
+def _piecewise(b: Builder, x: Value, xp: Value, fp: Value, place: Value, last: Value) -> Value:
+    zero = _full_like(b, 0, x)
+    top = broadcast_together(b, [last, place])[0]
+    at = b.emit("maximum", b.emit("minimum", place, b.emit("sub", top, _full_like(b, 1, x))), zero)
+    after = b.emit("minimum", b.emit("add", at, _full_like(b, 1, x)), top)
     x0, x1, f0, f1 = (b.emit("take", v, k, axis=0, exact=True) for v in (xp, fp) for k in (at, after))
     gap = b.emit("sub", x1, x0)
     flat = b.emit("eq", gap, constant(b, 0, gap))

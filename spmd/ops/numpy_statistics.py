@@ -121,14 +121,16 @@ def quantile(title: str, whole: float) -> Rule:
 
 def _quantile(b: Builder, title: str, x: Value, part: Value, bound: dict[str, Any]) -> Value:
     ordered, axes = _ordered(b, title, x, bound.get("axis"))
-    _demand_some(title, ordered)
-    count = num(ordered).shape[-1] or 1
+    if num(ordered).shape[-1] == 0:
+        raise Refusal(f"{title} of no elements is not supported")
+    final = b.emit("sub", _count(b, ordered), b.const(np.int64(1)))
+    final_last = b.emit("take", ordered, final, axis=num(ordered).rank - 1)  # raises where there are no elements
     part = b.emit("demand", part, what="percentile" if title == "np.percentile" else "quantile")
-    place = b.emit("mul", part, constant(b, count - 1, part))
+    place = b.emit("mul", *broadcast_together(b, [part, cast(b, final, num(part).dtype)]))
     low = rounding("floor", np.floor)(b, [place], {})
     weight = b.emit("sub", place, low)
     at = b.emit("cast", low, dtype="int64", python=False)
-    after = b.emit("minimum", b.emit("add", at, constant(b, 1, at)), constant(b, count - 1, at))
+    after = b.emit("minimum", *broadcast_together(b, [b.emit("add", at, constant(b, 1, at)), final]))
     pair = [_element(b, ordered, k) for k in (at, after)]
     gap = binary(b, "-", pair[1], pair[0])
     forward = binary(b, "+", pair[0], binary(b, "*", gap, weight))
@@ -136,7 +138,7 @@ def _quantile(b: Builder, title: str, x: Value, part: Value, bound: dict[str, An
     found = select(b, b.emit("ge", weight, constant(b, 0.5, weight)), backward, forward)
     same = b.emit("eq", pair[0], pair[1])
     found = select(b, same, pair[0], found)
-    last = _element(b, ordered, b.const(np.int64(count - 1)))
+    last = final_last
     if num(part).rank:
         last = with_axes(b, last, range(num(last).rank, num(last).rank + num(part).rank))
     found = select(b, b.emit("isnan", last), last, found)

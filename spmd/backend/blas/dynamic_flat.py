@@ -186,7 +186,8 @@ def _arange(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
 def _index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     if forms[0] != "ragged":
         return None
-    return lambda x, *i, faults: ragged_element(x, i, faults)[0]
+    exact = op.attrs.get("exact", False)  # out of range only where the row failed before
+    return lambda x, *i, faults: ragged_element(x, i, None if exact else faults)[0]
 
 
 def _onto_index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
