@@ -77,7 +77,8 @@ def interpolates(xp, fp, v, x):
 @zoo.add(arrays((6,), (6,)), wrt=(0, 1))
 def has_statistics(x, y):
     spread = np.average(x, weights=np.exp(y))
-    return np.cov(x, y), np.corrcoef(x, y)[0, 1], spread, np.var(x, ddof=1), np.nanmean(np.where(y > np.min(y), x, np.nan))
+    some = np.nanmean(np.where(y > np.min(y), x, np.nan))
+    return np.cov(x, y), np.corrcoef(x, y)[0, 1], spread, np.var(x, ddof=1), some
 
 
 # --------------------------------------------------------------------------------------------------- linear algebra

@@ -39,6 +39,7 @@ DEMANDS: dict[str, Demand] = {
     ),
     "points": Demand(lambda x: x == 0, ValueError, "fp and xp are not of the same length."),
     "some": Demand(lambda x: x > 0, ValueError, "array of sample points is empty"),
+    "repeats": Demand(lambda x: x != 0, ValueError, "operands could not be broadcast together"),
     "counts": Demand(lambda x: x >= 0, ValueError, "repeats may not contain negative values."),
     "tolerances": Demand(lambda x: x >= 0, ValueError, "tolerances must be non-negative"),
 }

@@ -174,12 +174,15 @@ def _by_counts(b: Builder, x: Value, counts: Value, axis: int, known: Any) -> Va
         raise ValueError(f"operands could not be broadcast together with shape ({size},) ({given},)")
     if given is None or size is None and given != 1:
         known, end = None, size_value(b, sizes_of_value(b, x)[axis])
+        count = size_value(b, sizes_of_value(b, counts)[0])
+        fits = b.emit("logical_or", b.emit("eq", count, end), b.emit("eq", count, b.const(np.int64(1))))
+        b.emit("demand", fits, what="repeats")
         every = b.emit("arange", b.const(np.int64(0)), end, b.const(np.int64(1)), dtype="int64", exact=True)
         counts = broadcast_together(b, [counts, every])[0]
     if given == 1 and size != 1:
         count = b.emit("sum", counts, axes=(0,), keepdims=False)
         return _each_repeated(b, x, b.emit("demand", count, what="counts"), axis)
-    if known is not None:
+    if known is not None and size is not None:
         where = np.repeat(np.arange(size), np.asarray(known))
         return b.emit("take", x, b.const(where), axis=axis, exact=True)
     counts = b.emit("demand", counts, what="counts")
