@@ -74,6 +74,18 @@ def interpolates(xp, fp, v, x):
     return np.interp(v, xp, fp), np.interp(x, xp, fp, left=0.0, right=x), np.digitize(v, xp), np.searchsorted(xp, x)
 
 
+@zoo.add(pairs(sequences(1, 6), arrays((3,))), wrt=(0, 1))
+def interpolates_any_number_of_points(xs, v):
+    places = np.cumsum(np.exp(xs)) - 1.0
+    low, ends = np.percentile(xs, 30), np.quantile(xs, [0.2, 0.9])
+    return np.interp(v, places, xs), low, ends, np.repeat(xs, np.arange(len(xs)))
+
+
+@zoo.add(pairs(sequences(0, 3), numbers(0, 1)), raises=True)
+def meets_no_points(xs, x):
+    return np.interp(x, np.cumsum(np.exp(xs)), xs), np.percentile(xs, 50)
+
+
 @zoo.add(arrays((6,), (6,)), wrt=(0, 1))
 def has_statistics(x, y):
     spread = np.average(x, weights=np.exp(y))

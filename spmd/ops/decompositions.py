@@ -73,20 +73,21 @@ def _infer_eigh(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
     return Num(a.dtype, (*a.shape[:-2], _plus(a.shape[-2], 1), a.shape[-1]))
 
 
-def _eigh(a: Any) -> Any:
-    """A row of eigenvalues above the matrix of eigenvectors."""
-    values, vectors = np.linalg.eigh(a)
+def _eigh(a: Any, upper: bool = False) -> Any:
+    """A row of eigenvalues above the matrix of eigenvectors; `upper` says which triangle is read."""
+    values, vectors = np.linalg.eigh(a, "U" if upper else "L")
     return np.concatenate([values[..., None, :], vectors], axis=-2)
 
 
 def _eigh_adjoint(b: Builder, op: Op, ct: Value) -> Sequence[Value | None]:
-    """Giles, "An extended collection of matrix derivative results" (2008), section 3.1, of the lower triangle."""
+    """Giles, "An extended collection of matrix derivative results" (2008), section 3.1, of the triangle read."""
     w, v = eigen_parts(b, op.result)
     dw, dv = eigen_parts(b, ct)
     turned = _antisymmetric(b, product(b, transposed(b, v), dv))
     mixed = scaled(b, _off_diagonal(b, turned, _gaps(b, w, v)), 0.5)
     middle = b.emit("add", _diagonal(b, dw, v), mixed)
-    return (folded(b, product(b, v, middle, transposed(b, v))),)
+    ct_read = folded(b, product(b, v, middle, transposed(b, v)))
+    return (transposed(b, ct_read) if op.attrs.get("upper") else ct_read,)
 
 
 def eigen_parts(b: Builder, packed: Value) -> tuple[Value, Value]:
@@ -179,7 +180,10 @@ def svd_parts(b: Builder, packed: Value, a: Value) -> tuple[Value, Value, Value]
 DECOMPOSITIONS: tuple[Primitive, ...] = (
     Primitive(
         "eigh", _infer_eigh, _eigh, rows_of(_eigh), _eigh_adjoint, raising,
-        samples=(*(((a,), {}) for a in (*SYMMETRIC, *POSITIVE, A, ALL[3])), ((np.stack(SYMMETRIC),), {})),
+        samples=(
+            *(((a,), {}) for a in (*SYMMETRIC, *POSITIVE, A, ALL[3])), ((np.stack(SYMMETRIC),), {}),
+            ((A,), {"upper": True}),
+        ),
     ),
     Primitive(
         "qr", _infer_qr, _qr, rows_of(_qr), _qr_adjoint, raising,

@@ -232,7 +232,7 @@ def _vecdot(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     axis = static_int(b, "np.vecdot", "the axis", bound.get("axis", -1))
     x, y = (last(b, v, axis) for v in (x, y))
     both = apply(b, "mul", np.multiply, x, y)
-    return b.emit("sum", both, axes=(num(both).rank - 1,), keepdims=False)
+    return b.emit("any" if num(both).kind == "b" else "sum", both, axes=(num(both).rank - 1,), keepdims=False)
 
 
 def last(b: Builder, x: Value, axis: int) -> Value:

@@ -94,6 +94,8 @@ def rounding(name: str, function: np.ufunc) -> Rule:
 def rounded(b: Builder, x: Value, decimals: int) -> Value:
     """np.round"""
     if num(x).kind != "f":
+        if decimals and num(x).kind == "b":
+            raise TypeError("ufunc 'multiply' output cannot be cast to bool with casting rule 'same_kind'")
         if decimals < 0:
             raise Refusal("rounding integers to tens is not supported")
         return cast(b, x, "float16") if num(x).kind == "b" else x

@@ -133,25 +133,25 @@ def _cholesky(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
 
 
 # -------------------------------------------------------------------------------------------------- decompositions
-def _lower_of(b: Builder, title: str, x: Any, bound: dict[str, Any]) -> Value:
-    """The matrix whose lower triangle is read."""
+def _symmetric(b: Builder, title: str, x: Any, bound: dict[str, Any]) -> tuple[Value, Value]:
+    """(eigenvalues, eigenvectors) of a matrix of which one triangle is read."""
     side = bound.get("UPLO", "L")
     if not isinstance(side, str):
         raise Refusal(f"UPLO of {title} must be a constant")
     if side.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    a = matrix(b, x)
-    return a if side.upper() == "L" else transposed(b, a)
+    upper = {} if side.upper() == "L" else {"upper": True}
+    return eigen_parts(b, b.emit("eigh", matrix(b, x), **upper))
 
 
 def _eigh(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Any:
     x, bound = _one("np.linalg.eigh", "a UPLO", args, kwargs)
-    return EighResult(*eigen_parts(b, b.emit("eigh", _lower_of(b, "np.linalg.eigh", x, bound))))
+    return EighResult(*_symmetric(b, "np.linalg.eigh", x, bound))
 
 
 def _eigvalsh(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     x, bound = _one("np.linalg.eigvalsh", "a UPLO", args, kwargs)
-    return eigen_parts(b, b.emit("eigh", _lower_of(b, "np.linalg.eigvalsh", x, bound)))[0]
+    return _symmetric(b, "np.linalg.eigvalsh", x, bound)[0]
 
 
 def _qr(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -119,7 +119,8 @@ def _beside(b: Builder, given: Any, x: Value, axis: int) -> Value:
     return binary(b, "+", constant(b, 0, cast(b, slot, num(value).dtype)), value)
 
 
-def _differences(b: Builder, x: Value, axis: int) -> Value:
+def _differences(b: Builder, x: Value, axis: int, bools: bool = True) -> Value:
+    """Each element without the one before it; `bools`: of truth values, whether they differ."""
     size = num(x).shape[axis]
     if size is not None:
         ends = (min(1, size), size), (0, max(size - 1, 0))
@@ -127,20 +128,22 @@ def _differences(b: Builder, x: Value, axis: int) -> Value:
     else:
         later = b.emit("dynslice", x, b.const(np.int64(1)), axis=axis, step=1, given=(True, False))
         earlier = b.emit("dynslice", x, b.const(np.int64(-1)), axis=axis, step=1, given=(False, True))
-    if num(x).kind == "b":
+    if num(x).kind == "b" and bools:
         return b.emit("ne", later, earlier)
     return apply(b, "sub", np.subtract, later, earlier)
 
 
 def _ediff1d(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Value:
     bound = bind("np.ediff1d", "ary -to_end -to_begin", args, kwargs)
-    return _differences(b, flattened(b, array(b, *needed("np.ediff1d", bound, "ary"))), 0)
+    return _differences(b, flattened(b, array(b, *needed("np.ediff1d", bound, "ary"))), 0, False)
 
 
 # ------------------------------------------------------------------------------------------- gradients and integrals
 def _gradient(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> Any:
     bound = bind("np.gradient", "axis edge_order", [], kwargs)
     x = array(b, args[0])
+    if num(x).kind == "b":
+        apply(b, "sub", np.subtract, x, x)  # raises as NumPy does
     if num(x).kind in "biu":
         x = cast(b, x, "float64")
     if static_int(b, "np.gradient", "edge_order", bound.get("edge_order", 1)) != 1:

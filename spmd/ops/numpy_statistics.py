@@ -110,16 +110,17 @@ def quantile(title: str, whole: float) -> Rule:
         x, q = needed(title, bound, "a", "q")
         if bound.get("method", "linear") != "linear":
             raise Refusal(f"the method of {title} is 'linear' here")
-        x = _floats(b, array(b, x))
+        x, part = array(b, x), array(b, q)
         weak = not isinstance(q, (tuple, list)) and (not isinstance(q, Value) or num(q).python)
-        part = cast(b, array(b, q), num(x).dtype if weak and num(x).kind == "f" else "float64")
-        part = b.emit("div", part, constant(b, whole, part)) if whole != 1.0 else part
-        return _quantile(b, title, x, part, bound)
+        if whole != 1.0:
+            part = apply(b, "div", np.divide, part, b.const(whole))
+        return _quantile(b, title, x, part, bound, weak)
 
     return rule
 
 
-def _quantile(b: Builder, title: str, x: Value, part: Value, bound: dict[str, Any]) -> Value:
+def _quantile(b: Builder, title: str, x: Value, part: Value, bound: dict[str, Any], weak: bool) -> Value:
+    """`weak`: q is a Python number, which leaves the dtype as it is."""
     ordered, axes = _ordered(b, title, x, bound.get("axis"))
     if num(ordered).shape[-1] == 0:
         raise Refusal(f"{title} of no elements is not supported")
@@ -127,8 +128,13 @@ def _quantile(b: Builder, title: str, x: Value, part: Value, bound: dict[str, An
     final_last = b.emit("take", ordered, final, axis=num(ordered).rank - 1)  # raises where there are no elements
     part = b.emit("demand", part, what="percentile" if title == "np.percentile" else "quantile")
     place = b.emit("mul", *broadcast_together(b, [part, cast(b, final, num(part).dtype)]))
+    if num(part).kind != "f":
+        return _in_front(b, title, _element(b, ordered, cast(b, place, "int64")), part, axes, bound)
+    if num(x).kind == "b":
+        apply(b, "sub", np.subtract, x, x)  # raises as NumPy does
     low = rounding("floor", np.floor)(b, [place], {})
     weight = b.emit("sub", place, low)
+    weight = cast(b, weight, num(x).dtype) if weak and num(x).kind == "f" else weight
     at = b.emit("cast", low, dtype="int64", python=False)
     after = b.emit("minimum", *broadcast_together(b, [b.emit("add", at, constant(b, 1, at)), final]))
     pair = [_element(b, ordered, k) for k in (at, after)]
@@ -136,13 +142,19 @@ def _quantile(b: Builder, title: str, x: Value, part: Value, bound: dict[str, An
     forward = binary(b, "+", pair[0], binary(b, "*", gap, weight))
     backward = binary(b, "-", pair[1], binary(b, "*", gap, binary(b, "-", 1, weight)))
     found = select(b, b.emit("ge", weight, constant(b, 0.5, weight)), backward, forward)
-    same = b.emit("eq", pair[0], pair[1])
-    found = select(b, same, pair[0], found)
     last = final_last
     if num(part).rank:
         last = with_axes(b, last, range(num(last).rank, num(last).rank + num(part).rank))
-    found = select(b, b.emit("isnan", last), last, found)
-    if num(part).rank:  # NumPy puts the axes of q in front
+    if num(last).kind == "f":
+        found = select(b, b.emit("isnan", last), last, found)
+    return _in_front(b, title, found, part, axes, bound)
+
+
+def _in_front(
+    b: Builder, title: str, found: Value, part: Value, axes: tuple[int, ...], bound: dict[str, Any]
+) -> Value:
+    """The result with the axes of q, which stand behind all others, in front of them."""
+    if num(part).rank:
         rank, extra = num(found).rank, num(part).rank
         found = permuted(b, found, [*range(rank - extra, rank), *range(rank - extra)])
     return _kept(b, title, found, axes, bound, num(part).rank)
