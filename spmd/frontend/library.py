@@ -27,7 +27,9 @@ SHARING = frozenset({
     np.asarray, np.asanyarray, np.ascontiguousarray, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to,
     np.diagonal, np.expand_dims, np.flip, np.fliplr, np.flipud, np.moveaxis, np.ravel, np.real, np.reshape, np.rollaxis,
     np.rot90, np.squeeze, np.swapaxes, np.transpose, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit,
-    *SCALAR_TYPES, "diagonal", "ravel", "reshape", "squeeze", "swapaxes", "transpose", "view",
+    np.broadcast_arrays, np.diag, np.diff, np.einsum, np.matrix_transpose, np.linalg.matrix_transpose,
+    np.linalg.matrix_power,
+    *SCALAR_TYPES, "conj", "conjugate", "diagonal", "ravel", "reshape", "squeeze", "swapaxes", "transpose", "view",
 })
 """Functions and methods whose result may be the argument's own memory; all others make new arrays."""
 

@@ -21,7 +21,9 @@ from spmd.frontend.values import Abstract, Choice, Leaf, Struct
 from spmd.ir.build import Builder
 from spmd.ir.core import Block, Op, Value
 
-VIEWS = frozenset({"index", "slice", "dynslice", "transpose", "reshape", "reshape_to", "broadcast", "broadcast_to"})
+VIEWS = frozenset({
+    "index", "slice", "dynslice", "transpose", "reshape", "reshape_to", "broadcast", "broadcast_to", "diagonal",
+})
 FOREIGN = frozenset({"load", "item"})
 INPUT = "it belongs to an object, a list or a global name, which examples do not write to"
 
@@ -131,9 +133,13 @@ class Memory:
             fixed = "it is another array in a new shape, which NumPy may copy or not"
             self.names[made.cell] = Cell(thing, fixed, frozenset({root}))
             return made
-        repeats = any(op.name.startswith("broadcast") for op in steps)
+        fixed = ""
+        if any(op.name.startswith("broadcast") for op in steps):
+            fixed = "it repeats the elements of another array"
+        elif any(op.name == "diagonal" for op in steps):
+            fixed = "NumPy gives a diagonal to be read alone"
         view = View(root, tuple(map(Step.of, steps)))
-        self.names[made.cell] = Cell(view, "it repeats the elements of another array" if repeats else "")
+        self.names[made.cell] = Cell(view, fixed)
         self.seen[made.ident] = (self.low.b.block, [steps[0].operands[0], *(op.result for op in steps)])
         return made
 

@@ -23,6 +23,8 @@ from spmd.ops.promotion import broadcast_together, cast
 
 def _meshgrid(b: Builder, args: list[Any], kwargs: dict[str, Any]) -> tuple[Value, ...]:
     bound = bind("np.meshgrid", "copy sparse indexing", [], kwargs)
+    if not static_bool(b, "np.meshgrid", "copy", bound.get("copy", True)):
+        raise Refusal("np.meshgrid(copy=False) is not supported", "leave 'copy' away.")
     sparse = static_bool(b, "np.meshgrid", "sparse", bound.get("sparse", False))
     indexing = bound.get("indexing", "xy")
     if indexing not in ("xy", "ij"):
