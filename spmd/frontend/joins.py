@@ -154,7 +154,15 @@ def _merge_lists(a: Abstract, b: Abstract) -> Abstract | None:
     if isinstance(a, Run) and isinstance(b, Run) and a.key() == b.key():
         return None
     items = [*_items(a), *_items(b)]
-    return grown_of(join_all(map(widen, items)) if items else UNBOUND)
+    size = _size(a) if _size(a) == _size(b) else None
+    return grown_of(join_all(map(widen, items)) if items else UNBOUND, size)
+
+
+def _size(thing: Abstract) -> int | None:
+    """The length of a list, where it is known now."""
+    if isinstance(thing, Struct):
+        return len(thing.items)
+    return thing.size if isinstance(thing, Grown) else None
 
 
 def _items(thing: Abstract) -> tuple[Abstract, ...]:
@@ -163,14 +171,15 @@ def _items(thing: Abstract) -> tuple[Abstract, ...]:
     return tuple(i for i in found if i is not UNBOUND)
 
 
-def grown_of(item: Abstract) -> Grown:
-    """A list of varying length of such items; placeholders for leaves. Raises JoinError where items have no columns."""
+def grown_of(item: Abstract, size: int | None = None) -> Grown:
+    """A list in columns, of varying length or of one `size`; placeholders for leaves. Raises JoinError where items have
+    no columns."""
     columns = []
     for value in item.leaves():
         type_ = value.type
         if not isinstance(type_, Num) or not type_.static or type_.text:
             raise JoinError("a list that grows holds numbers, arrays of one shape, or tuples of them")
-        columns.append(Value(Num(type_.dtype, (None, *type_.shape))))
+        columns.append(Value(Num(type_.dtype, (size, *type_.shape))))
     if any(True for _ in _objects(item)):
         raise JoinError("a list that grows cannot hold lists that are written to")
     return Grown(item, tuple(columns), Value(Num("int64")))

@@ -36,7 +36,8 @@ def grown(low: Lowering, thing: Abstract, more: tuple[Abstract, ...] = (), node:
         thing = list_of(tuple(_by_value(low, i) for i in thing.items))
     own = thing.items if isinstance(thing, Struct) else (thing.item,)  # type: ignore[attr-defined]
     items = [widen(i) for i in (*own, *more) if i is not UNBOUND]
-    target = low.attempt(lambda: grown_of(join_all(items) if items else UNBOUND), node)
+    size = len(thing.items) if isinstance(thing, Struct) else thing.size if isinstance(thing, Grown) else None
+    target = low.attempt(lambda: grown_of(join_all(items) if items else UNBOUND, size), node)
     if isinstance(thing, Grown) and thing.key() == target.key():
         return thing
     leaves = low.attempt(lambda: low.converter.convert(thing, target), node)
@@ -54,6 +55,16 @@ def _by_value(low: Lowering, thing: Abstract) -> Abstract:
     return held
 
 
+def varying(low: Lowering, thing: Grown) -> Grown:
+    """A list in columns as one whose length is not known."""
+    if thing.size is None:
+        return thing
+    target = grown_of(thing.item)
+    made = target.replace(iter(low.converter.convert(thing, target)))
+    assert isinstance(made, Grown)
+    return made
+
+
 def length(low: Lowering, thing: Abstract) -> Abstract:
     """len() of a list."""
     if isinstance(thing, Struct):
@@ -61,6 +72,8 @@ def length(low: Lowering, thing: Abstract) -> Abstract:
     if isinstance(thing, Run):
         return Leaf(low.b.insert("length", [thing.value], [INT]).result)
     assert isinstance(thing, Grown)
+    if thing.size is not None:
+        return Const(thing.size)
     return Leaf(low.b.emit("cast", thing.count, dtype="int64", python=True))
 
 
@@ -71,7 +84,7 @@ def same_lists(low: Lowering, cell: Abstract, known: Abstract | None) -> Abstrac
     ours, theirs = (len(t.items) if isinstance(t, Struct) else None for t in (cell.thing, known.thing))
     if ours is None or ours == theirs:
         return cell
-    return Cell(grown(low, cell.thing), cell.fixed, cell.shares, cell.stale)
+    return Cell(varying(low, grown(low, cell.thing)), cell.fixed, cell.shares, cell.stale)
 
 
 # ------------------------------------------------------------------------------------------------ reading
@@ -197,18 +210,7 @@ def set_item(low: Lowering, owner: Object, held: Abstract, index: Any, thing: Ab
     _demand_within(low, place, whole.count, text)
     leaves = low.attempt(lambda: low.converter.convert(value, whole.item), node)
     columns = [low.b.emit("put_index", c, _strong(low, v), place, exact=True) for c, v in zip(whole.columns, leaves)]
-    new: Abstract = Grown(whole.item, tuple(columns), whole.count)
-    if isinstance(held, Struct):  # its length stays known
-        new = _as_structure(low, new, len(held.items))
-    memory.write(owner, new, node)
-
-
-def _as_structure(low: Lowering, thing: Abstract, count: int) -> Abstract:
-    """A list of varying length whose length is known, as a structure."""
-    assert isinstance(thing, Grown)
-    places = [low.converter.constant(k, COUNT) for k in range(count)]
-    rows = [[low.b.emit("index", c, place, exact=True) for c in thing.columns] for place in places]
-    return list_of(tuple(low.hold(item_of(low, thing.item, row), ITEM) for row in rows))
+    memory.write(owner, Grown(whole.item, tuple(columns), whole.count), node)
 
 
 def _strong(low: Lowering, value: Value) -> Value:

@@ -159,12 +159,18 @@ class Run(Abstract):
 
 @dataclass(frozen=True, eq=False)
 class Grown(Abstract):
-    """A list of varying length that the program made: `count` items (int64), an item being `item` with its leaves read
-    from the columns, arrays whose first axis is the list."""
+    """A list in columns: `count` items (int64), an item being `item` with its leaves read from the columns, arrays
+    whose first axis is the list. Its length varies, unless the columns are of one `size`."""
 
     item: Abstract
     columns: tuple[Value, ...]
     count: Value
+
+    @property
+    def size(self) -> int | None:
+        """The length, where it is known now."""
+        first = self.columns[0].type if self.columns else None
+        return first.shape[0] if isinstance(first, Num) else None
 
     def leaves(self) -> Iterator[Value]:
         yield from self.columns

@@ -18,7 +18,7 @@ from spmd.ir.types import Num
 from spmd.ops.primitive import Site
 from spmd.ops.table import PRIMITIVES
 from spmd.runtime.faults import Faults
-from spmd.runtime.ragged import Array, Ragged, from_uniform, packed, segment_sum
+from spmd.runtime.ragged import Array, Ragged, from_dense, from_uniform, packed, runs, segment_sum
 
 Rule = Callable[..., Any]
 
@@ -186,8 +186,50 @@ def _arange(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
 def _index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     if forms[0] != "ragged":
         return None
-    exact = op.attrs.get("exact", False)  # out of range only where the row failed before
-    return lambda x, *i, faults: ragged_element(x, i, None if exact else faults)[0]
+    text, exact = op.attrs.get("text", ""), op.attrs.get("exact", False)
+    return lambda x, *i, faults: ragged_element(x, i, None if exact else faults, text)[0]
+
+
+def _put_index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    """One element or row of the leading axis written anew."""
+    if forms[0] != "ragged" or ragged_axes(op.operands[0].type) != 1 or len(op.operands) != 3 or forms[1] == "ragged":
+        return None
+    exact = op.attrs.get("exact", False)
+
+    def put_index(x: Ragged, part: Any, i: Any, faults: Faults) -> Ragged:
+        (at,) = bounded((i,), (x.dims[:, 0],), len(x), None)
+        if not exact:
+            i = np.broadcast_to(np.asarray(i, np.int64), (len(x),))
+            if ((i < -x.dims[:, 0]) | (i >= x.dims[:, 0])).any():
+                return bucket(x, part, i, faults=faults)
+        out = x.with_data(x.flat().copy())
+        some = np.flatnonzero(out.sizes)  # a row that has failed may be empty
+        if len(some) < len(x):
+            at, part = at[some], part[some] if forms[1] == "rows" else part
+        out.data[out.lo[some] + at] = part
+        return out
+
+    return put_index
+
+
+def _concat(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    """Arrays laid one after the other along their first axis."""
+    if op.attrs["axis"] != 0 or any(ragged_axes(v.type) > 1 for v in op.operands) or ragged_axes(op.result.type) != 1:
+        return None
+
+    def concat(*parts: Any, faults: Faults) -> Ragged:
+        size = next(len(x) for x, f in zip(parts, forms) if f != "uniform")
+        rows = [x if f == "ragged" else from_dense(x, 1) if f == "rows" else from_uniform(x, size, 1)
+                for x, f in zip(parts, forms)]
+        out = packed(np.empty((0, *rows[0].trail), rows[0].data.dtype), np.sum([r.dims for r in rows], axis=0))
+        out.data = np.empty((int(out.sizes.sum()), *rows[0].trail), rows[0].data.dtype)
+        lo = out.lo
+        for r in rows:
+            out.data[runs(lo, r.sizes)] = r.flat()
+            lo = lo + r.sizes
+        return out
+
+    return concat
 
 
 def _onto_index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
@@ -319,6 +361,8 @@ MAKERS: dict[str, Callable[[Op, tuple[str, ...], Rule], Rule | None]] = {
     "arange": _arange,
     "index": _index,
     "onto_index": _onto_index,
+    "put_index": _put_index,
+    "concat": _concat,
     "dynslice": _dynslice,
     "take": _take,
     "sum": _sum,

@@ -116,8 +116,11 @@ def element(data: Array, rows: Any, index: Sequence[Any], shape: Sequence[int], 
     return data[(rows, *bounded(index, shape, size, faults))]
 
 
-def bounded(index: Sequence[Any], shape: Sequence[Any], size: int, faults: Faults | None) -> list[Array]:
-    """Indices of leading axes with negative ones wrapped; bad ones are reported and become 0."""
+def bounded(
+    index: Sequence[Any], shape: Sequence[Any], size: int, faults: Faults | None, text: str = ""
+) -> list[Array]:
+    """Indices of leading axes with negative ones wrapped; bad ones are reported (with `text`, if there is one) and
+    become 0."""
     out = []
     for axis, (i, n) in enumerate(zip(index, shape)):
         i = np.broadcast_to(np.asarray(i, np.int64), (size,))
@@ -125,24 +128,28 @@ def bounded(index: Sequence[Any], shape: Sequence[Any], size: int, faults: Fault
         bad = (at < 0) | (at >= n)
         if bad.any():
             if faults is not None:
-                faults.report(bad, _index_error(i, axis, n))
+                faults.report(bad, _index_error(i, axis, n, text))
             at = np.where(bad, 0, at)
         out.append(at)
     return out
 
 
-def _index_error(index: Array, axis: int, n: Any) -> Callable[[int], BaseException]:
+def _index_error(index: Array, axis: int, n: Any, text: str) -> Callable[[int], BaseException]:
+    if text:
+        return lambda row: IndexError(text)
     sizes = np.broadcast_to(n, index.shape).copy()
     index = index.copy()
     return lambda row: IndexError(f"index {index[row]} is out of bounds for axis {axis} with size {sizes[row]}")
 
 
-def ragged_element(value: Ragged, index: Sequence[Any], faults: Faults | None) -> tuple[Any, Array]:
+def ragged_element(
+    value: Ragged, index: Sequence[Any], faults: Faults | None, text: str = ""
+) -> tuple[Any, Array]:
     """Element of each block: its value, and where it lies in the buffer (first row of what remains). What remains
     keeps its sizes if some are ragged still."""
     size, k = len(value), value.dims.shape[1]
     inner = [value.dims[:, axis] if axis < k else value.trail[axis - k] for axis in range(len(index))]
-    at = bounded(index, inner, size, faults)
+    at = bounded(index, inner, size, faults, text)
     lead = min(len(index), k)
     lo = np.zeros(size, np.int64)
     for axis in range(k):
