@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from program import Collection, Rng, arrays, integers, numbers, pairs, sequences
+from zoo_children import branches
+from zoo_records import trees
 
 zoo = Collection()
 
@@ -298,3 +300,52 @@ def counts_in_a_dictionary(x, n):
             d["down"] *= 0.5
     d["both"] = d["up"] + d["down"]
     return d["both"], d["up"]
+
+
+# ------------------------------------------------------------------------------------------------ lists as results
+@zoo.add(pairs(numbers(-1.0, 1.0), integers(0, 5, first=((0,), (4,)))), wrt=(0,))
+def returns_what_it_appended(x, n):
+    powers = [x]
+    pairs_of = []
+    for k in range(n):
+        powers.append(powers[-1] * x)
+        pairs_of.append((k, x * k))
+    return powers, pairs_of
+
+
+@zoo.add(pairs(arrays((2,)), integers(0, 5, first=((0,), (4,)))), wrt=(0,))
+def returns_appended_arrays(x, n):
+    states = []
+    for k in range(n):
+        states.append(x * k)
+    return {"states": states, "last": states[-1:], "sum": x + np.sum(x)}
+
+
+# ------------------------------------------------------------------------------------------------ objects in lists
+@zoo.add(branches, wrt=(0,))
+def walks_a_tree_with_a_stack(t):
+    stack = [t]
+    total, weight = 0.0, 1.0
+    while stack:
+        node = stack.pop()
+        total = total + weight * np.sum(node.x)
+        weight *= 0.9
+        if node.right is not None:
+            stack.append(node.right)
+        if node.left is not None:
+            stack.append(node.left)
+    return total
+
+
+@zoo.add(trees, wrt=(0,))
+def walks_a_tree_by_levels(t):
+    queue = [(t, 1)]
+    at = 0
+    total = 0.0
+    while at < len(queue):
+        node, depth = queue[at]
+        at += 1
+        total += node.v * depth
+        for kid in node.kids:
+            queue.append((kid, depth + 1))
+    return total, len(queue), queue[-1][1]

@@ -12,7 +12,9 @@ from spmd.ops.primitive import Primitive
 
 Primitives = Mapping[str, Primitive]
 
-PURE = frozenset({"const", "load", "load_or", "length", "column", "isnull", "same", "assured", "seqslice"})
+PURE = frozenset(
+    {"const", "load", "load_or", "length", "column", "isnull", "same", "assured", "seqslice", "rownumber", "row"}
+)
 RAISING = frozenset({"item", "nonnull", "guard", "call", "map", "raise"})
 CONTROL = frozenset({"yield", "continue", "break", "return", "unreachable"})
 COSTLY = frozenset({"matmul", "outer", "call", "map", "loop"})

@@ -176,9 +176,9 @@ def grown_of(item: Abstract, size: int | None = None) -> Grown:
     no columns."""
     columns = []
     for value in item.leaves():
-        type_ = value.type
+        type_ = Num("int64") if isinstance(value.type, Ref) else value.type  # a row is kept by its number
         if not isinstance(type_, Num) or not type_.static or type_.text:
-            raise JoinError("a list that grows holds numbers, arrays of one shape, or tuples of them")
+            raise JoinError("a list that grows holds numbers, arrays of one shape, objects, or tuples of them")
         columns.append(Value(Num(type_.dtype, (size, *type_.shape))))
     if any(True for _ in _objects(item)):
         raise JoinError("a list that grows cannot hold lists that are written to")
@@ -263,7 +263,8 @@ class Converter:
             if thing.item is UNBOUND:
                 return [*(self.zero(type_) for type_ in types), count]
             leaves = [v.type for v in thing.item.leaves()]
-            if thing.item.key()[:1] != target.item.key()[:1] or len(leaves) != len(types):
+            if thing.item.key()[:1] != target.item.key()[:1] or len(leaves) != len(types) or any(
+                    isinstance(t, (Ref, Seq)) for t in leaves):
                 raise JoinError("lists of items of different kinds meet here")
             columns = [self.b.insert("column", [thing.value], [Num(t.dtype, (None, *t.shape))],  # type: ignore[union-attr]
                                      {"table": thing.table, "field": k}).result for t, k in zip(leaves, thing.fields)]
@@ -275,9 +276,17 @@ class Converter:
             raise JoinError("lists of items of different kinds meet here")
         return [*map(self._number, thing.columns, types), thing.count]
 
+    def cell(self, value: Value) -> Value:
+        """A leaf of an item as a column holds it: a number in NumPy's kind, a row by its number."""
+        type_ = value.type
+        if isinstance(type_, Ref):
+            return self.b.insert("rownumber", [value], [Num("int64")]).result
+        assert isinstance(type_, Num)
+        return self.b.emit("cast", value, dtype=type_.dtype, python=False) if type_.python else value
+
     def _stacked(self, column: Sequence[Value], type_: Num) -> Value:
         """Leaves of items as the rows of an array."""
-        plain = [self._number(v, Num(type_.dtype, type_.shape[1:])) for v in column]
+        plain = [self._number(self.cell(v), Num(type_.dtype, type_.shape[1:])) for v in column]
         return self._number(self.b.emit("stack", *plain, axis=0), type_)
 
     def _choice(self, thing: Abstract, target: Choice) -> list[Value]:

@@ -18,7 +18,7 @@ from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import end_in_error, guard
 from spmd.frontend.values import UNBOUND, Abstract, Const, Grown, Leaf, Run, Struct, describe, is_number, list_of
 from spmd.ir.core import Value
-from spmd.ir.types import INT, Num
+from spmd.ir.types import INT, Num, Ref, Type
 
 COUNT = Num("int64")
 RANGE = "list index out of range"
@@ -52,7 +52,8 @@ def _by_value(low: Lowering, thing: Abstract) -> Abstract:
         return thing
     held = low.memory.plain(thing)
     low.memory.fix(thing, ITEM)
-    return held
+    leaves = [low.assured(v) for v in held.leaves()]  # what a test has shown of an object holds in the list
+    return held.replace(iter(leaves))
 
 
 def varying(low: Lowering, thing: Grown) -> Grown:
@@ -100,10 +101,15 @@ def grown_item(low: Lowering, thing: Grown, index: Value, text: str = RANGE) -> 
 
 def item_of(low: Lowering, item: Abstract, rows: list[Value]) -> Abstract:
     """An item around rows of the columns; Python's numbers are that again."""
-    wanted = [v.type for v in item.leaves()]
-    leaves = [v if v.type == t else low.b.emit("cast", v, dtype=t.dtype, python=t.python)  # type: ignore[union-attr]
-              for v, t in zip(rows, wanted)]
-    return item.replace(iter(leaves))
+    return item.replace(iter([_leaf(low, v, leaf.type) for v, leaf in zip(rows, item.leaves())]))
+
+
+def _leaf(low: Lowering, value: Value, type_: Type) -> Value:
+    """A cell of a column as the leaf that it stands for."""
+    if isinstance(type_, Ref):
+        return low.b.insert("row", [value], [type_]).result
+    assert isinstance(type_, Num)
+    return value if value.type == type_ else low.b.emit("cast", value, dtype=type_.dtype, python=type_.python)
 
 
 def _demand_within(low: Lowering, index: Value, count: Value, text: str) -> None:
@@ -209,15 +215,9 @@ def set_item(low: Lowering, owner: Object, held: Abstract, index: Any, thing: Ab
         end_in_error(low, (IndexError, (text,)))
     _demand_within(low, place, whole.count, text)
     leaves = low.attempt(lambda: low.converter.convert(value, whole.item), node)
-    columns = [low.b.emit("put_index", c, _strong(low, v), place, exact=True) for c, v in zip(whole.columns, leaves)]
+    cells = map(low.converter.cell, leaves)
+    columns = [low.b.emit("put_index", c, v, place, exact=True) for c, v in zip(whole.columns, cells)]
     memory.write(owner, Grown(whole.item, tuple(columns), whole.count), node)
-
-
-def _strong(low: Lowering, value: Value) -> Value:
-    """A leaf in NumPy's kind, as columns hold it."""
-    type_ = value.type
-    assert isinstance(type_, Num)
-    return low.b.emit("cast", value, dtype=type_.dtype, python=False) if type_.python else value
 
 
 def extend_list(low: Lowering, owner: Object, held: Abstract, more: Abstract, node: Any) -> None:
@@ -252,7 +252,7 @@ def append(low: Lowering, owner: Object, held: Abstract, thing: Abstract, node: 
     value = _by_value(low, thing)
     whole = grown(low, held, (value,), node)
     leaves = low.attempt(lambda: low.converter.convert(value, whole.item), node)
-    rows = [low.b.emit("stack", _strong(low, v), axis=0) for v in leaves]
+    rows = [low.b.emit("stack", low.converter.cell(v), axis=0) for v in leaves]
     columns = [low.b.emit("concat", c, row, axis=0) for c, row in zip(whole.columns, rows)]
     count = low.b.emit("add", whole.count, low.converter.constant(1, COUNT))
     memory.write(owner, Grown(whole.item, tuple(columns), count), node)
@@ -318,7 +318,7 @@ def insert(low: Lowering, owner: Object, held: Abstract, index: Abstract, thing:
     whole = grown(low, held, (value,), node)
     leaves = low.attempt(lambda: low.converter.convert(value, whole.item), node)
     b = low.b
-    rows = [b.emit("stack", _strong(low, v), axis=0) for v in leaves]
+    rows = [b.emit("stack", low.converter.cell(v), axis=0) for v in leaves]
     zero = low.converter.constant(0, COUNT)
     place = b.emit("minimum", b.emit("maximum", _wrapped(low, low.value(index, node), whole.count), zero), whole.count)
     columns = [b.emit("concat", _cut(low, c, None, place), row, _cut(low, c, place, None), axis=0)

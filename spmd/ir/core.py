@@ -45,7 +45,7 @@ TERMINATORS = frozenset({"yield", "continue", "break", "return", "raise", "unrea
 STRUCTURAL = frozenset(
     {
         "const", "load", "load_or", "item", "length", "column", "isnull", "same", "assured", "nonnull", "seqslice",
-        "if", "loop", "call", "map", "guard",
+        "rownumber", "row", "if", "loop", "call", "map", "guard",
     }
 )
 

@@ -120,6 +120,17 @@ def _assured(op: Op, around: Signatures) -> str:
     return _gives(op, Ref(ref.table)) if isinstance(ref, Ref) else "it takes a ref"
 
 
+def _rownumber(op: Op, around: Signatures) -> str:
+    (ref,) = _types(op.operands)
+    return _gives(op, Num("int64")) if isinstance(ref, Ref) else "it takes a ref"
+
+
+def _row(op: Op, around: Signatures) -> str:
+    """A ref by its number: the number came from such a ref, which was nullable only if this one is."""
+    alike = _types(op.operands) == [Num("int64")] and all(isinstance(t, Ref) for t in _types(op.results))
+    return "" if alike and len(op.results) == 1 else "it takes a number and gives a ref"
+
+
 def _same(op: Op, around: Signatures) -> str:
     one, other = _types(op.operands)
     alike = isinstance(one, Ref) and isinstance(other, Ref) and one.table == other.table
@@ -202,6 +213,8 @@ CHECKS: dict[str, Callable[[Op, Signatures], str]] = {
     "nonnull": _nonnull,
     "assured": _assured,
     "same": _same,
+    "rownumber": _rownumber,
+    "row": _row,
     "seqslice": _seqslice,
     "guard": _guard,
     "call": _call,

@@ -124,6 +124,12 @@ class StructuralWriter(ValueWriter):
     def _op_assured(self, op: Op) -> None:
         self._simple(op, self.rows(op.operands[0]), "rows")
 
+    def _op_rownumber(self, op: Op) -> None:
+        self._simple(op, f"{self.rows(op.operands[0])}.astype(np.int64)", "rows")
+
+    def _op_row(self, op: Op) -> None:
+        self._simple(op, self.rows(op.operands[0]), "rows")
+
     def _op_same(self, op: Op) -> None:
         self._simple(op, " == ".join(self.rows(v) for v in op.operands), "rows")
 

@@ -195,6 +195,12 @@ class Interpreter:
     def _assured(self, active: Activation, op: Op) -> None:
         self._define(active, op, self._value(active, op.operands[0]))
 
+    def _rownumber(self, active: Activation, op: Op) -> None:
+        self._define(active, op, np.int64(self._value(active, op.operands[0])))
+
+    def _row(self, active: Activation, op: Op) -> None:
+        self._define(active, op, int(self._value(active, op.operands[0])))
+
     def _same(self, active: Activation, op: Op) -> None:
         one, other = (self._value(active, v) for v in op.operands)
         self._define(active, op, bool(one == other))
@@ -376,6 +382,8 @@ _STEPS: dict[str, Callable[[Interpreter, Activation, Op], None]] = {
     "nonnull": Interpreter._nonnull,
     "assured": Interpreter._assured,
     "same": Interpreter._same,
+    "rownumber": Interpreter._rownumber,
+    "row": Interpreter._row,
     "guard": Interpreter._guard,
     "if": Interpreter._if,
     "loop": Interpreter._loop,

@@ -17,7 +17,7 @@ from batching.columns import ListColumn, take
 from batching.schema import ListSchema, PackedSchema
 from spmd.compiler.signature.gradients import unpacked
 from spmd.errors import UnsupportedType
-from spmd.frontend.values import Abstract, Choice, Const, Leaf, Run, Struct, describe
+from spmd.frontend.values import Abstract, Choice, Const, Grown, Leaf, Run, Struct, describe
 from spmd.ir.types import Num, carries_gradient
 from spmd.runtime.ragged import Ragged as RaggedRows
 from spmd.runtime.ragged import from_arrays, packed, runs
@@ -52,6 +52,8 @@ class CotangentRows:
         if isinstance(thing, Run):
             self._list(thing, given, results[0], name)
             return [None]
+        if isinstance(thing, Grown):
+            return [*self._grown(thing, given, results, batch, name), None]
         if not isinstance(thing, Leaf):
             return [None] * len(results)
         return [_rows(thing.type, given, results[0], batch, name) if thing.type.floating else None]
@@ -109,27 +111,55 @@ class CotangentRows:
     def _list(self, thing: Run, given: Any, handle: Any, name: str) -> None:
         """The cotangents of the items of all lists, at the frames that they are the results of."""
         first, count = handle
-        if not len(count) and not len(given):
-            return
-        try:
-            whole = given if isinstance(given, Packed) else pack(list(given))
-        except (PackingError, TypeError):
-            raise UnsupportedType(f"the {name} has not the structure of the result: lists are needed") from None
-        root, schema = whole.root, whole.schema.root
-        if not isinstance(root, ListColumn) or not isinstance(schema, ListSchema) or not thing.table.startswith("@"):
+        if not thing.table.startswith("@"):
             raise UnsupportedType(f"the {name} has not the structure of the result: lists are needed")
-        if not np.array_equal(root.length, count):
-            raise UnsupportedType(f"the {name} has lists of other lengths than the result")
-        if not count.sum():
+        items = _items(given, count, name)
+        if items is None:
             return
-        at, frames = runs(root.start, root.length), runs(first, count)
-        elements = PackedSchema(schema.element, whole.schema.tables)
-        items = unpacked(Packed(elements, take(root.elements, at), whole.tables, checked=True))
+        frames = runs(first, count)
         columns = [self.column(thing.table, k) for k in thing.fields]
         own = [_taken(column, frames) for column in columns]
-        for k, column, row in zip(thing.fields, columns, self.rows(thing.item, items, own, len(at), f"{name}[...]")):
+        rows = self.rows(thing.item, items, own, len(frames), f"{name}[...]")
+        for k, column, row in zip(thing.fields, columns, rows):
             if row is not None:
                 _add(self.fields, (thing.table, k), row, frames, column)
+
+    def _grown(self, thing: Grown, given: Any, results: list[Any], batch: int, name: str) -> list[Any]:
+        """The cotangents of a list in columns: those of its items, column by column."""
+        *columns, count = results
+        if thing.size is not None and isinstance(given, list) and len(given) == thing.size:  # as the result is stacked
+            parts = [self.rows(thing.item, one, [c[:, k] for c in columns], batch, f"{name}[{k}]")
+                     for k, one in enumerate(given)]
+            return [None if all(r is None for r in row) else np.stack(
+                [np.zeros_like(c[:, k]) if r is None else r for k, r in enumerate(row)], axis=1)
+                for c, row in zip(columns, zip(*parts))] if parts else [None] * len(columns)
+        items = _items(given, count, name)
+        if items is None:
+            return [None] * len(columns)
+        flat = [c.flat() if isinstance(c, RaggedRows) else c.reshape(-1, *c.shape[2:]) for c in columns]
+        rows = self.rows(thing.item, items, flat, len(flat[0]) if flat else 0, f"{name}[...]")
+        return [None if r is None else packed(r, count[:, None]) if isinstance(c, RaggedRows) else r.reshape(c.shape)
+                for r, c in zip(rows, columns)]
+
+
+def _items(given: Any, count: Any, name: str) -> Any:
+    """The cotangents of the items of all lists, one after the other; None where there is no item."""
+    if not len(count) and not len(given):
+        return None
+    try:
+        whole = given if isinstance(given, Packed) else pack(list(given))
+    except (PackingError, TypeError):
+        raise UnsupportedType(f"the {name} has not the structure of the result: lists are needed") from None
+    root, schema = whole.root, whole.schema.root
+    if not isinstance(root, ListColumn) or not isinstance(schema, ListSchema):
+        raise UnsupportedType(f"the {name} has not the structure of the result: lists are needed")
+    if not np.array_equal(root.length, count):
+        raise UnsupportedType(f"the {name} has lists of other lengths than the result")
+    if not count.sum():
+        return None
+    elements = PackedSchema(schema.element, whole.schema.tables)
+    at = runs(root.start, root.length)
+    return unpacked(Packed(elements, take(root.elements, at), whole.tables, checked=True))
 
 
 def _place(thing: Choice, chosen: int) -> slice:

@@ -39,11 +39,12 @@ from batching.schema import (
     text,
 )
 from spmd.errors import UnsupportedType
-from spmd.frontend.values import NONE, UNBOUND, Abstract, Choice, Const, Leaf, Run, Struct, describe
+from spmd.frontend.values import NONE, UNBOUND, Abstract, Choice, Const, Grown, Leaf, Run, Struct, describe
 from spmd.ir.build import constant_type
 from spmd.ir.core import Value
 from spmd.ir.types import Num
 from spmd.runtime.ragged import Ragged as RaggedRows
+from spmd.runtime.ragged import offsets
 
 Fields = Callable[[str, int], Any]
 
@@ -96,8 +97,11 @@ class Results:
             return self._leaf(thing.type, next(leaves))
         if isinstance(thing, Const):
             return self._constant(thing.value)
-        if isinstance(thing, Run):
-            return self._list(thing, next(leaves))
+        if isinstance(thing, Grown) and thing.size is not None:
+            columns, _ = [next(leaves) for _ in thing.columns], next(leaves)
+            return [self.stacked(thing.item, iter([c[:, k] for c in columns])) for k in range(thing.size)]
+        if isinstance(thing, (Run, Grown)):
+            return self._list(thing, leaves)
         if isinstance(thing, Choice):
             return self._choice(thing, leaves)
         raise UnsupportedType(f"a function that returns {describe(thing)} cannot run in lanes",
@@ -125,12 +129,14 @@ class Results:
         schema, column = self._column(thing, iter([tag, *(rows for part in parts for rows in part)]), self.batch)
         return Packed(PackedSchema(schema), column)
 
-    def _list(self, thing: Run, rows: tuple[Any, Any]) -> Packed:
-        schema, column = self._column(thing, iter([rows]), self.batch)
+    def _list(self, thing: Run | Grown, leaves: Iterator[Any]) -> Packed:
+        schema, column = self._column(thing, leaves, self.batch)
         return Packed(PackedSchema(schema), column)
 
     def _column(self, thing: Abstract, leaves: Iterator[Any], count: int) -> tuple[Schema, Column]:
         """A structure as a column of `count` rows."""
+        if isinstance(thing, Grown):
+            return self._grown(thing, leaves)
         if isinstance(thing, Run):
             parts = iter([self.fields(thing.table, k) for k in thing.fields])
             item = NONE if thing.item is UNBOUND else thing.item  # no list has an item, so nothing tells their kind
@@ -168,6 +174,15 @@ class Results:
             record = RecordSchema(thing.kind, thing.cls, names, tuple(s for s, _ in kinds))
             return record, RecordColumn(tuple(c for _, c in kinds), count)
         raise UnsupportedType(f"a function that returns a list of {describe(thing)} cannot run in lanes")
+
+
+    def _grown(self, thing: Grown, leaves: Iterator[Any]) -> tuple[Schema, Column]:
+        """A list in columns: the elements of all lists, one after the other."""
+        columns, length = [next(leaves) for _ in thing.columns], next(leaves)
+        items = iter([c.flat() if isinstance(c, RaggedRows) else c.reshape(-1, *c.shape[2:]) for c in columns])
+        item = NONE if thing.item is UNBOUND else thing.item
+        schema, column = self._column(item, items, int(length.sum()))
+        return ListSchema(schema), ListColumn(offsets(length), length, column)
 
 
 def _has_array(thing: Abstract) -> bool:
