@@ -13,6 +13,10 @@ from zoo_records import trees
 zoo = Collection()
 
 
+def _lists(rng: Rng, size: int) -> list[tuple[Any, ...]]:
+    return [([int(k) for k in rng.integers(0, 9, int(rng.integers(0, 8)))],) for _ in range(size)]
+
+
 # ------------------------------------------------------------------------------------------------ arrays
 @zoo.add(pairs(arrays((3,)), integers(0, 6, first=((0,), (5,)))), wrt=(0,))
 def fills_an_array(x, n):
@@ -349,3 +353,45 @@ def walks_a_tree_by_levels(t):
         for kid in node.kids:
             queue.append((kid, depth + 1))
     return total, len(queue), queue[-1][1]
+
+
+# ------------------------------------------------------------------------------------------------ comprehensions
+@zoo.add(pairs(sequences(0, 6), integers(0, 5)), wrt=(0,))
+def keeps_some_items(x, n):
+    k = 2.0
+    above = [v * k for v in x if v > 0.0]
+    grid = [i * j for i in range(n) for j in range(i) if (i + j) % 2 == 1]
+    both = [k + v for k, v in enumerate(x) if k % 2 == 0 if v < 0.5]
+    return sum(above) + sum(both) + k, len(grid), sum(grid)
+
+
+def _ascending(xs):
+    if len(xs) < 2:
+        return xs
+    pivot = xs[0]
+    rest = xs[1:]
+    return _ascending([x for x in rest if x < pivot]) + [pivot] + _ascending([x for x in rest if x >= pivot])
+
+
+@zoo.add(_lists)
+def sorts_by_partition(xs):
+    return _ascending(xs)
+
+
+@zoo.add(pairs(integers(0, 6, first=((0,), (5,))), integers(-2, 9)))
+def looks_through_a_list(n, x):
+    xs = []
+    for k in range(n):
+        xs.append((k * 5) % 7)
+    turned = xs.copy()
+    turned.reverse()
+    return x in xs, xs.count(x), turned[0] if turned else -1, xs.index(5) if 5 in xs else -1
+
+
+@zoo.add(pairs(integers(0, 6, first=((0,), (5,))), integers(0, 9)), raises=True)
+def takes_an_item_out(n, x):
+    xs = [3, 4]
+    for k in range(n):
+        xs.append(k)
+    xs.remove(x)
+    return len(xs), xs.index(4)

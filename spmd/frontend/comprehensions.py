@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import gast
+
 from spmd.errors import BatchError, UnsupportedFunction, UnsupportedSyntax
 from spmd.frontend.bindings import bind
 from spmd.frontend.handing import Handed
-from spmd.frontend.identities import ITEM
+from spmd.frontend.identities import ITEM, Object
 from spmd.frontend.iterables import iterable, make_zip
+from spmd.frontend.list_methods import append
 from spmd.frontend.liveness import reads, writes
 from spmd.frontend.lowering import Lowering, Pending, Spec
 from spmd.frontend.operations import guard
@@ -29,11 +32,22 @@ COUNT = Num("int64")
 ELEMENTS = "all elements of a comprehension or a batch see it"
 
 
+class Doing(gast.AST):
+    """A statement that is a function of the lowering: what a construct does in loops that are written for it."""
+
+    _fields = ()
+
+    def __init__(self, run: Any) -> None:
+        super().__init__()
+        self.run = run
+
+
 def comprehension(low: Lowering, node: Any) -> Abstract:
-    """A list comprehension with one `for`."""
-    if len(node.generators) != 1 or node.generators[0].ifs or node.generators[0].is_async:
-        raise low.error(UnsupportedSyntax, "a comprehension with several 'for' or with 'if' cannot run in lanes", node,
-                        "one 'for' without 'if' can.")
+    """A list comprehension. One `for` without `if` is a map; all others append in loops."""
+    if any(g.is_async for g in node.generators):
+        raise low.error(UnsupportedSyntax, "'async for' cannot run in lanes", node, "use a plain 'for'.")
+    if len(node.generators) != 1 or node.generators[0].ifs:
+        return _appended(low, node)
     generator = node.generators[0]
     things = iterable(low, low.expression(generator.iter), generator.iter)
     low.locate(node)
@@ -51,6 +65,33 @@ def comprehension(low: Lowering, node: Any) -> Abstract:
 
     place = (node.lineno, node.col_offset)
     return mapped(low, things, captured, body, ("comprehension", low.definition.function, place), "comprehension")
+
+
+def _appended(low: Lowering, node: Any) -> Abstract:
+    """A comprehension as the loops that it stands for, around a list of its own. Its variables are its own, too."""
+    low.needs_objects()
+    made = low.hold(list_of(()))
+    assert isinstance(made, Object)
+    targets = frozenset().union(*(writes(g.target) for g in node.generators))
+    kept = {n: low.scope.names.pop(n) for n in targets if n in low.scope.names}
+    visible = frozenset(n for n in low.scope.names if not n.startswith("@"))
+    last = Doing(lambda inner: append(inner, made, inner.settled(made), inner.expression(node.elt), node))
+    body: list[Any] = [gast.copy_location(last, node.elt)]
+    for generator in reversed(node.generators):
+        for test in reversed(generator.ifs):
+            body = [gast.copy_location(gast.If(test=test, body=body, orelse=[]), test)]
+            low.definition.liveness.after[body[0]] = visible | targets
+        loop = gast.For(target=generator.target, iter=generator.iter, body=body, orelse=[], type_comment=None)
+        body = [gast.copy_location(loop, generator.target)]
+        low.definition.liveness.after[body[0]] = low.definition.liveness.head[body[0]] = visible
+    pins = list(low.pins)
+    low.pins.append(made.ident)
+    low.block(body)
+    low.pins = pins
+    for name in targets:
+        low.scope.names.pop(name, None)
+    low.scope.names.update(kept)
+    return made
 
 
 def _unrolled(low: Lowering, node: Any, target: Any, items: tuple[Abstract, ...]) -> Abstract:

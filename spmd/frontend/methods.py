@@ -12,8 +12,9 @@ from spmd.errors import TypeMismatch, UnsupportedAttribute
 from spmd.frontend.attributes import class_attribute, node_field, node_tag, present
 from spmd.frontend.identities import Object
 from spmd.frontend.library import call_numpy
-from spmd.frontend.lists import METHODS as LIST_METHODS
-from spmd.frontend.lists import is_list, list_method
+from spmd.frontend.list_methods import METHODS as LIST_METHODS
+from spmd.frontend.list_methods import list_method
+from spmd.frontend.lists import is_list
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import tag_test
 from spmd.frontend.python_calls import call_python

@@ -268,6 +268,9 @@ def truth(low: Lowering, thing: Abstract, node: Any) -> Condition:
 
 def contains(low: Lowering, x: Abstract, container: Abstract, node: Any) -> Abstract:
     container = low.settled(container)
+    of_lists = low.rules.of_lists(low, "in", x, container, node)
+    if of_lists is not None:
+        return of_lists
     if isinstance(container, Struct) and container.kind == "dict":
         if isinstance(x, Const):
             return Const(x.value in container.names)

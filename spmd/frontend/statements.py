@@ -13,6 +13,7 @@ import gast
 
 from spmd.errors import UnsupportedType
 from spmd.frontend.bindings import bind
+from spmd.frontend.comprehensions import Doing
 from spmd.frontend.conditions import condition
 from spmd.frontend.expressions import expression
 from spmd.frontend.fence import refuse
@@ -141,6 +142,10 @@ def _assert(low: Lowering, s: Any) -> None:
     low.scope.facts = low.scope.facts.both(cond.yes)
 
 
+def _do(low: Lowering, s: Any) -> None:
+    s.run(low)
+
+
 def _pass(low: Lowering, s: Any) -> None:
     pass
 
@@ -148,5 +153,5 @@ def _pass(low: Lowering, s: Any) -> None:
 RULES: dict[type, Callable[[Lowering, Any], None]] = {
     gast.Assign: _assign, gast.AnnAssign: _annassign, gast.AugAssign: _augassign, gast.Expr: _expr, gast.If: _if,
     gast.Return: _return, gast.Break: _break, gast.Continue: _continue, gast.While: while_loop, gast.For: for_loop,
-    gast.Pass: _pass, gast.Raise: _raise, gast.Assert: _assert,
+    gast.Pass: _pass, Doing: _do, gast.Raise: _raise, gast.Assert: _assert,
 }

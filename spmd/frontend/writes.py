@@ -15,7 +15,7 @@ import numpy as np
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedSyntax, UnsupportedType
 from spmd.frontend.identities import Object, Step
-from spmd.frontend.lists import extend_list, set_item
+from spmd.frontend.list_methods import extend_list, set_item
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.objects import put
 from spmd.frontend.operations import BINARY, binary, guard, refuse_own

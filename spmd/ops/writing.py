@@ -266,6 +266,26 @@ def _rows_last(site: Site) -> Callable[..., Any]:
     return run
 
 
+# ---------------------------------------------------------------------------------------------------------- first
+def _infer_first(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
+    (x,) = numbers("first", types, 1)
+    if x.kind != "b" or x.rank != 1:
+        raise TypeError(f"'first' takes a vector of truth values, not {x}")
+    return Num("int64")
+
+
+def _first(x: Any) -> Any:
+    """Where a vector is True for the first time; -1 if it is nowhere."""
+    return np.int64(np.argmax(x) if np.any(x) else -1)
+
+
+def _rows_first(site: Site) -> Callable[..., Any]:
+    def run(x: Any) -> Any:
+        return np.where(x.any(axis=1), np.argmax(x, axis=1), -1) if x.shape[1] else np.full(len(x), -1)
+
+    return run
+
+
 ROWS = {"index": ((1, 3, 1), None)}
 CUT = {"axis": 0, "step": 1}
 WRITING: tuple[Primitive, ...] = (
@@ -292,6 +312,8 @@ WRITING: tuple[Primitive, ...] = (
             ((X, X[:2] * 3, np.array([2, -3])), {"axis": 0}), ((X, X[:, :2] * 3, np.array([3, 3])), {"axis": 1}),
         ),
     ),
+    Primitive("first", _infer_first, _first, _rows_first,
+              samples=(((np.array([False, True, True]),), {}), ((np.array([False, False]),), {}))),
     Primitive("last_places", _infer_last, _last_places, _rows_last,
               samples=(((np.array([1, -1, 1, 3]), 4), {}), ((np.array([[0, 0], [1, 0]]), 2), {}))),
 )

@@ -251,6 +251,21 @@ def _onto_index(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     return onto_index
 
 
+def _first(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
+    """Where each vector of truth values is True for the first time, -1 if nowhere."""
+    if forms[0] != "ragged":
+        return None
+
+    def first(x: Ragged, faults: Faults) -> Array:
+        x = x.pack()
+        places = np.flatnonzero(x.data)
+        nearest = np.searchsorted(places, x.lo)
+        found = np.append(places, len(x.data))[nearest] - x.lo
+        return np.where(found < x.sizes, found, -1)
+
+    return first
+
+
 def _dynslice(op: Op, forms: tuple[str, ...], bucket: Rule) -> Rule | None:
     """A stretch of the leading axis is a handle into the same buffer."""
     step = op.attrs.get("step", 1)
@@ -363,6 +378,7 @@ MAKERS: dict[str, Callable[[Op, tuple[str, ...], Rule], Rule | None]] = {
     "onto_index": _onto_index,
     "put_index": _put_index,
     "concat": _concat,
+    "first": _first,
     "dynslice": _dynslice,
     "take": _take,
     "sum": _sum,
