@@ -395,3 +395,49 @@ def takes_an_item_out(n, x):
         xs.append(k)
     xs.remove(x)
     return len(xs), xs.index(4)
+
+
+# ------------------------------------------------------------------------------------------------ tables
+def _fibonacci(n, memo):
+    if n < 2:
+        return n
+    if n in memo:
+        return memo[n]
+    found = _fibonacci(n - 1, memo) + _fibonacci(n - 2, memo)
+    memo[n] = found
+    return found
+
+
+@zoo.add(integers(0, 25, first=((0,), (24,))))
+def remembers_what_it_computed(n):
+    memo = {}
+    return _fibonacci(n, memo), len(memo)
+
+
+@zoo.add(_lists)
+def finds_the_commonest(xs):
+    counts = {}
+    for x in xs:
+        counts[x] = counts.get(x, 0) + 1
+    best, most = -1, 0
+    for k, v in counts.items():
+        if v > most:
+            best, most = k, v
+    return best, most, len(counts), sum(counts.values())
+
+
+@zoo.add(pairs(numbers(-1.0, 1.0), integers(0, 4, 2, first=((0, 2), (3, 3)))), wrt=(0,))
+def walks_a_grid_by_pairs(x, n, m):
+    ways = {(0, 0): x}
+    for i in range(n):
+        for j in range(m):
+            ways[i, j] = ways.get((i - 1, j), 0.5) * x + ways.get((i, j - 1), 0.25)
+    return ways[(n - 1, m - 1)] if n and m else ways[0, 0]
+
+
+@zoo.add(pairs(_lists, integers(0, 12)), raises=True)
+def reads_a_key_that_may_be_missing(xs, k):
+    places = {}
+    for i, x in enumerate(xs):
+        places[x] = i
+    return places[k] if k < 6 else -1, k in places

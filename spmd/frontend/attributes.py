@@ -31,6 +31,7 @@ from spmd.frontend.values import (
     Run,
     Static,
     Struct,
+    Table,
     class_of,
     describe,
     tuple_of,
@@ -69,7 +70,7 @@ def _attribute(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract
         return _of_array(low, thing, name, node)
     if isinstance(thing, Const) and thing.value is None:
         end_in_error(low, (AttributeError, (f"'NoneType' object has no attribute '{name}'",)))
-    if isinstance(thing, (Run, Const, Grown)):
+    if isinstance(thing, (Run, Const, Grown, Table)):
         return _method_of(low, thing, class_of(thing), name, node)
     raise low.error(UnsupportedAttribute, f"{describe(thing)} has no attribute '{name}'", node)
 

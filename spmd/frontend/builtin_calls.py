@@ -30,6 +30,7 @@ from spmd.frontend.values import (
     Leaf,
     Run,
     Struct,
+    Table,
     describe,
     is_number,
     list_of,
@@ -54,8 +55,8 @@ def _length(low: Lowering, thing: Abstract, node: Any) -> Abstract:
         return Const(len(thing.items))
     if isinstance(thing, Const) and isinstance(thing.value, str):
         return Const(len(thing.value))
-    if isinstance(thing, (Run, Grown)):
-        return length(low, thing)
+    if isinstance(thing, (Run, Grown, Table)):
+        return length(low, thing.entries if isinstance(thing, Table) else thing)
     if isinstance(thing, Leaf) and thing.type.rank:
         return dimension(low, thing, 0)
     if isinstance(thing, Iterable) and not thing.once:

@@ -21,6 +21,7 @@ from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import BINARY, UNARY, binary, end_in_error, folds, guard, numeric
 from spmd.frontend.scope import Facts
 from spmd.frontend.subscripts import subscript
+from spmd.frontend.tables import known_key
 from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Struct, describe, list_of, tuple_of
 from spmd.ops import operators
 
@@ -119,14 +120,18 @@ def _dict(low: Lowering, node: Any) -> Abstract:
     names: list[Any] = []
     items: list[Abstract] = []
     for key, value in zip(node.keys, node.values):
-        name = expression(low, key) if key is not None else UNBOUND
-        if not isinstance(name, Const) or not isinstance(name.value, (str, int)):
-            raise low.error(UnsupportedSyntax, "a dictionary's keys must be constants here", node)
+        if key is None:
+            raise low.error(UnsupportedSyntax, "a dictionary cannot be unpacked into another in lanes", node,
+                            "write dict(d, key=value).")
+        name, known = known_key(low, expression(low, key))
+        if not known or not isinstance(name, (str, int, tuple)):
+            raise low.error(UnsupportedSyntax, "a dictionary's keys must be constants here", node,
+                            "begin with d = {}, and write d[key] = value.")
         thing = low.hold(expression(low, value))
-        if name.value in names:
-            items[names.index(name.value)] = thing
+        if name in names:
+            items[names.index(name)] = thing
         else:
-            names.append(name.value)
+            names.append(name)
             items.append(thing)
     return Struct("dict", dict, tuple(names), tuple(items))
 

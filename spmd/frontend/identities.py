@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spmd.frontend.values import Abstract, Choice, Grown, Leaf, Run, Struct
+from spmd.frontend.values import Abstract, Choice, Grown, Leaf, Run, Struct, Table
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num
 
@@ -149,7 +149,7 @@ def is_mutable(thing: Abstract) -> bool:
     if isinstance(thing, Struct):
         frozen = thing.kind == "dataclass" and thing.cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
         return thing.kind in MUTABLE and not frozen
-    return isinstance(thing, Grown) or isinstance(thing, Run) and thing.kind == "list"
+    return isinstance(thing, (Grown, Table)) or isinstance(thing, Run) and thing.kind == "list"
 
 
 def inside(thing: Abstract) -> Iterator[Object]:

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedType
+from spmd.frontend import tables
 from spmd.frontend.identities import ITEM, Object
 from spmd.frontend.lists import grown_item, item_of, length
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import guard
 from spmd.frontend.subscripts import array_item, load_item, spread_node
-from spmd.frontend.values import Abstract, Const, Grown, Iterable, Leaf, Node, Run, Struct, describe, tuple_of
+from spmd.frontend.values import Abstract, Const, Grown, Iterable, Leaf, Node, Run, Struct, Table, describe, tuple_of
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref
 
@@ -39,6 +40,8 @@ def iterable(low: Lowering, thing: Abstract, node: Any) -> Iterable:
         return _over_array(low, thing.value, node)
     if isinstance(thing, Run):
         return _over_run(low, thing)
+    if isinstance(thing, Table):
+        return _over_grown(low, tables.part(low, thing, "keys"))
     if isinstance(thing, Grown):
         return _over_grown(low, thing)
     if isinstance(thing, Node):

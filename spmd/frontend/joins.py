@@ -28,6 +28,7 @@ from spmd.frontend.values import (
     Run,
     Static,
     Struct,
+    Table,
     is_number,
 )
 from spmd.ir.build import Builder, constant_type
@@ -99,6 +100,8 @@ def merge(a: Abstract, b: Abstract) -> Abstract | None:
         return None if joined is None else Node(Value(joined))
     if isinstance(a, Grown) and isinstance(b, Grown):
         return _merge_lists(a, b)
+    if isinstance(a, Table) and isinstance(b, Table):
+        return Table(_in_columns(a.entries, b.entries))
     if isinstance(a, Run) and isinstance(b, Run):
         if a.value.type == b.value.type and UNBOUND in (a.item, b.item):
             return b if a.item is UNBOUND else a
@@ -140,7 +143,7 @@ def _merge_structs(a: Struct, b: Struct) -> Abstract | None:
 
 def _merge_cells(a: Cell, b: Cell) -> Cell:
     """What an object holds that holds either."""
-    thing = _merge_lists(a.thing, b.thing)
+    thing = _merge_lists(a.thing, b.thing) or _merge_dicts(a.thing, b.thing)
     thing = join(a.thing, b.thing) if thing is None else thing
     return Cell(thing, max(a.fixed, b.fixed), a.shares | b.shares, max(a.stale, b.stale))
 
@@ -153,9 +156,40 @@ def _merge_lists(a: Abstract, b: Abstract) -> Abstract | None:
         return None
     if isinstance(a, Run) and isinstance(b, Run) and a.key() == b.key():
         return None
+    return _in_columns(a, b)
+
+
+def _in_columns(a: Abstract, b: Abstract) -> Grown:
     items = [*_items(a), *_items(b)]
     size = _size(a) if _size(a) == _size(b) else None
     return grown_of(join_all(map(widen, items)) if items else UNBOUND, size)
+
+
+def _merge_dicts(a: Abstract, b: Abstract) -> Abstract | None:
+    """The table that holds two dictionaries whose keys are not the same ones on both paths."""
+    if not all(isinstance(t, Table) or isinstance(t, Struct) and t.kind == "dict" for t in (a, b)):
+        return None
+    if isinstance(a, Struct) and isinstance(b, Struct) and a.names == b.names:
+        return None
+    return Table(_in_columns(entries_of(a), entries_of(b)))
+
+
+def entries_of(thing: Abstract) -> Abstract:
+    """The entries of a dictionary, as a list of pairs. Raises JoinError where keys are no numbers."""
+    if isinstance(thing, Table):
+        return thing.entries
+    assert isinstance(thing, Struct)
+    pairs = tuple(Struct("tuple", tuple, (0, 1), (_key_of(n), x)) for n, x in zip(thing.names, thing.items))
+    return Struct("list", list, tuple(range(len(pairs))), pairs)
+
+
+def _key_of(name: Any) -> Abstract:
+    """A key that is known now, as a bound thing."""
+    if isinstance(name, tuple):
+        return Struct("tuple", tuple, tuple(range(len(name))), tuple(map(_key_of, name)))
+    if not isinstance(name, (int, float)):
+        raise JoinError("a dictionary whose keys differ between examples has keys that are numbers")
+    return Const(name)
 
 
 def _size(thing: Abstract) -> int | None:
@@ -242,6 +276,8 @@ class Converter:
                 return [self.constant(-1, target.value.type)]
             assert isinstance(thing, Node)
             return [thing.value]
+        if isinstance(target, Table):
+            return self._grown(entries_of(thing), target.entries)
         if isinstance(target, Grown):
             return self._grown(thing, target)
         if isinstance(target, Struct) and isinstance(thing, Struct):

@@ -91,13 +91,25 @@ def append(low: Lowering, owner: Object, held: Abstract, thing: Abstract, node: 
     if isinstance(held, Struct):
         memory.write(owner, list_of((*held.items, thing)), node)
         return
-    value = by_value(low, thing)
+    memory.write(owner, appended(low, held, by_value(low, thing), node), node)
+
+
+def appended(low: Lowering, held: Abstract, value: Abstract, node: Any) -> Grown:
+    """A list in columns with one item more."""
     whole = grown(low, held, (value,), node)
     leaves = low.attempt(lambda: low.converter.convert(value, whole.item), node)
     rows = [low.b.emit("stack", low.converter.cell(v), axis=0) for v in leaves]
     columns = [low.b.emit("concat", c, row, axis=0) for c, row in zip(whole.columns, rows)]
-    count = low.b.emit("add", whole.count, low.converter.constant(1, COUNT))
-    memory.write(owner, Grown(whole.item, tuple(columns), count), node)
+    return Grown(whole.item, tuple(columns), low.b.emit("add", whole.count, low.converter.constant(1, COUNT)))
+
+
+def without(low: Lowering, whole: Grown, place: Value) -> Grown:
+    """A list in columns without the item at a place from 0."""
+    b, one = low.b, low.converter.constant(1, COUNT)
+    after = b.emit("add", place, one)
+    parts = [(_cut(low, c, None, place), _cut(low, c, after, None)) for c in whole.columns]
+    columns = [b.emit("concat", before, behind, axis=0) for before, behind in parts]
+    return Grown(whole.item, tuple(columns), b.emit("sub", whole.count, one))
 
 
 def pop(low: Lowering, owner: Object, held: Abstract, index: Abstract, node: Any) -> Abstract:
@@ -121,15 +133,12 @@ def pop(low: Lowering, owner: Object, held: Abstract, index: Abstract, node: Any
     b = low.b
     guard(low, b.emit("gt", whole.count, low.converter.constant(0, COUNT)), empty)
     found = grown_item(low, whole, low.value(index, node), "pop index out of range")
-    fewer = b.emit("sub", whole.count, low.converter.constant(1, COUNT))
     if isinstance(index, Const) and index.value == -1:
-        columns = [_cut(low, c, None, fewer) for c in whole.columns]
+        fewer = b.emit("sub", whole.count, low.converter.constant(1, COUNT))
+        left = Grown(whole.item, tuple(_cut(low, c, None, fewer) for c in whole.columns), fewer)
     else:
-        place = _wrapped(low, low.value(index), whole.count)
-        after = b.emit("add", place, low.converter.constant(1, COUNT))
-        parts = [(_cut(low, c, None, place), _cut(low, c, after, None)) for c in whole.columns]
-        columns = [b.emit("concat", before, behind, axis=0) for before, behind in parts]
-    memory.write(owner, Grown(whole.item, tuple(columns), fewer), node)
+        left = without(low, whole, _wrapped(low, low.value(index), whole.count))
+    memory.write(owner, left, node)
     return found
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from spmd.errors import UnsupportedSyntax, UnsupportedType
 from spmd.frontend.identities import ITEM, Cell
-from spmd.frontend.joins import grown_of, join_all, widen
+from spmd.frontend.joins import entries_of, grown_of, join_all, widen
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import end_in_error, guard
-from spmd.frontend.values import UNBOUND, Abstract, Const, Grown, Leaf, Run, Struct, describe, is_number, list_of
+from spmd.frontend.values import UNBOUND, Abstract, Const, Grown, Leaf, Run, Struct, Table, describe, is_number, list_of
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref, Type
 from spmd.ops import operators
@@ -78,13 +78,18 @@ def length(low: Lowering, thing: Abstract) -> Abstract:
 
 
 def same_lists(low: Lowering, cell: Abstract, known: Abstract | None) -> Abstract:
-    """A list that a recursive call is given with another length than the call that runs: its length varies."""
-    if not isinstance(cell, Cell) or not isinstance(known, Cell) or not (is_list(cell.thing) and is_list(known.thing)):
+    """A list or dictionary that a recursive call is given with other items than the call that runs."""
+    if not isinstance(cell, Cell) or not isinstance(known, Cell) or not isinstance(cell.thing, Struct):
         return cell
-    ours, theirs = (len(t.items) if isinstance(t, Struct) else None for t in (cell.thing, known.thing))
-    if ours is None or ours == theirs:
+    ours, theirs = cell.thing, known.thing
+    if getattr(theirs, "names", None) == ours.names:
         return cell
-    return Cell(varying(low, grown(low, cell.thing)), cell.fixed, cell.shares, cell.stale)
+    thing: Abstract | None = None
+    if is_list(ours) and is_list(theirs):
+        thing = varying(low, grown(low, ours))
+    elif ours.kind == "dict" and (isinstance(theirs, Table) or isinstance(theirs, Struct) and theirs.kind == "dict"):
+        thing = Table(varying(low, grown(low, low.attempt(lambda: entries_of(ours)))))
+    return cell if thing is None else Cell(thing, cell.fixed, cell.shares, cell.stale)
 
 
 # ------------------------------------------------------------------------------------------------ reading
@@ -152,6 +157,8 @@ def within(low: Lowering, thing: Abstract, wanted: Abstract, node: Any) -> Abstr
 
 def of_lists(low: Lowering, symbol: str, x: Abstract, y: Abstract, node: Any) -> Abstract | None:
     """`x + y`, `x * n` and `x in y` of lists; None for all else."""
+    if symbol == "in" and isinstance(y, Table):
+        return low.rules.has(low, y, x, node)
     if symbol == "in":
         return within(low, y, x, node) if isinstance(y, (Grown, Run)) and is_list(y) else None
     if symbol == "+" and is_list(x) and is_list(y):

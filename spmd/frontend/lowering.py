@@ -129,6 +129,7 @@ class Rules:
     block: Callable[[Lowering, Sequence[Any]], None]
     apply: Callable[[Lowering, Abstract, list[Abstract], dict[str, Abstract], Any], Abstract]
     of_lists: Callable[[Lowering, str, Abstract, Abstract, Any], Abstract | None]
+    has: Callable[[Lowering, Any, Abstract, Any], Abstract]
 
 
 class Lowering:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedAttribute
+from spmd.frontend import tables
 from spmd.frontend.attributes import class_attribute, node_field, node_tag, present
 from spmd.frontend.identities import Object
 from spmd.frontend.library import call_numpy
@@ -18,7 +19,7 @@ from spmd.frontend.lists import is_list
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import tag_test
 from spmd.frontend.python_calls import call_python
-from spmd.frontend.values import Abstract, Const, Leaf, Method, Node, Struct, describe, tuple_of
+from spmd.frontend.values import Abstract, Const, Leaf, Method, Node, Struct, Table, describe, tuple_of
 from spmd.ops.table import METHODS
 
 
@@ -34,6 +35,11 @@ def call_method(
     if isinstance(owner, Leaf) and method.name in METHODS:
         rule = METHODS[method.name]
         return call_numpy(low, method.name, rule, [owner, *args], kwargs, node)
+    if isinstance(owner, Struct) and owner.kind == "dict" and method.name in ("get", "pop") and args:
+        if not tables.known_key(low, args[0])[1] or method.name == "pop":
+            owner = tables.table(low, owner, (), node)
+    if isinstance(owner, Table):
+        return _of_table(low, method, owner, args, kwargs, node)
     if isinstance(owner, Struct) and owner.kind == "dict":
         found = _dict_method(low, owner, method.name, args, kwargs, node)
         if found is not None:
@@ -62,6 +68,25 @@ def _of_list(
     found = list_method(low, owner, method.name, args, node)
     assert found is not None
     return found
+
+
+def _of_table(
+    low: Lowering, method: Method, held: Table, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
+) -> Abstract:
+    """A method of a dictionary whose keys are known when the program runs."""
+    name = method.name
+    if name in ("keys", "values", "items"):
+        _takes(low, name, 0, 0, args, kwargs, node)
+        return tables.part(low, held, name)
+    if name == "get":
+        _takes(low, name, 1, 2, args, kwargs, node)
+        return tables.get(low, held, args[0], args[1] if len(args) > 1 else Const(None), node)
+    if name == "pop":
+        _takes(low, name, 1, 2, args, kwargs, node)
+        low.needs_objects()
+        assert isinstance(method.owner, Object)
+        return tables.delete(low, method.owner, held, args[0], args[1] if len(args) > 1 else None, node)
+    raise low.error(UnsupportedAttribute, f"a dict has no method '{name}' that can run in lanes", node)
 
 
 def _replaced(low: Lowering, owner: Struct, changes: dict[str, Abstract], node: Any) -> Abstract:

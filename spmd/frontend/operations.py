@@ -31,6 +31,7 @@ from spmd.frontend.values import (
     Run,
     Static,
     Struct,
+    Table,
     describe,
     list_of,
     tuple_of,
@@ -251,8 +252,9 @@ def truth(low: Lowering, thing: Abstract, node: Any) -> Condition:
     if isinstance(thing, Run):
         length = low.b.insert("length", [thing.value], [INT]).result
         return Condition(Leaf(low.b.emit("gt", length, low.b.const(0))))
-    if isinstance(thing, Grown):
-        return Condition(Leaf(low.b.emit("gt", thing.count, low.converter.constant(0, Num("int64")))))
+    if isinstance(thing, (Grown, Table)):
+        count = thing.entries.count if isinstance(thing, Table) else thing.count
+        return Condition(Leaf(low.b.emit("gt", count, low.converter.constant(0, Num("int64")))))
     if isinstance(thing, Node):
         classes = classes_of(low, thing)
         refuse_own(low, classes, ("__bool__", "__len__"), node)
@@ -276,6 +278,8 @@ def contains(low: Lowering, x: Abstract, container: Abstract, node: Any) -> Abst
             return Const(x.value in container.names)
         if isinstance(x, Leaf) and not x.type.rank:
             return contains(low, x, tuple_of(tuple(Const(n) for n in container.names)), node)
+        if isinstance(x, Struct):
+            return low.rules.has(low, container, x, node)
     elif isinstance(container, Struct) and container.kind in ("tuple", "list"):
         result: Abstract = Const(False)
         for item in container.items:

@@ -27,6 +27,7 @@ from spmd.frontend.lowering import Dead, Lowering, Pending, Rules, Spec
 from spmd.frontend.names import Globals, is_recursive
 from spmd.frontend.read import Definition, read
 from spmd.frontend.statements import block
+from spmd.frontend.tables import has
 from spmd.frontend.values import NONE, Abstract
 from spmd.ir.build import Builder
 from spmd.ir.core import Block, Function, Module, Value
@@ -34,7 +35,7 @@ from spmd.ir.types import Ref
 from spmd.ops.table import type_rule
 from spmd.spans import Span
 
-RULES = Rules(expression, block, apply, of_lists)
+RULES = Rules(expression, block, apply, of_lists, has)
 DEEPEST = 60
 MOST = 400
 

@@ -14,6 +14,7 @@ import gast
 import numpy as np
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedType
+from spmd.frontend import tables
 from spmd.frontend.attributes import node_tag, present
 from spmd.frontend.lists import grown_item, grown_slice
 from spmd.frontend.lowering import Dead, Lowering
@@ -30,6 +31,7 @@ from spmd.frontend.values import (
     Run,
     Static,
     Struct,
+    Table,
     class_of,
     describe,
     is_number,
@@ -84,6 +86,8 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
         return low.spread(index[k], lambda one: pick(low, thing, [*before, one, *after], several, node))
     if isinstance(thing, Struct):
         return _struct_item(low, thing, index, several, node)
+    if isinstance(thing, Table):
+        return tables.read(low, thing, index[0] if not several else tuple_of(tuple(index)), node)
     if isinstance(thing, Grown) and not several:
         return _grown_pick(low, thing, index[0], node)
     if isinstance(thing, Run) and not several:
@@ -126,9 +130,13 @@ def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, 
     refuse_own(low, [thing.cls], ("__getitem__",), node)
     part = index[0]
     if thing.kind == "dict":
-        if isinstance(part, Leaf) and not several and not part.type.rank:
+        part = tuple_of(tuple(index)) if several else part
+        if isinstance(part, Leaf) and not part.type.rank:
             return _by_key(low, thing, part, node)
-        item = thing.field(part.value) if isinstance(part, Const) and not several else None
+        name, known = tables.known_key(low, part) if isinstance(part, Abstract) else (None, False)
+        if not known and isinstance(part, Struct):
+            return tables.read(low, tables.table(low, thing, (), node), part, node)
+        item = thing.field(name) if known else None
         if item is None:
             text = f"this dictionary has no key {describe_index(part)}; its keys are {list(thing.names)}"
             raise low.error(TypeMismatch, text, node)

@@ -184,6 +184,22 @@ class Grown(Abstract):
 
 
 @dataclass(frozen=True, eq=False)
+class Table(Abstract):
+    """A dictionary whose keys are known when the program runs: pairs (key, value) in the columns of a list."""
+
+    entries: Grown
+
+    def leaves(self) -> Iterator[Value]:
+        return self.entries.leaves()
+
+    def replace(self, leaves: Iterator[Value]) -> Table:
+        return Table(self.entries.replace(leaves))
+
+    def key(self) -> Any:
+        return ("table", self.entries.key())
+
+
+@dataclass(frozen=True, eq=False)
 class Choice(Abstract):
     """One of several things (a tagged union): `tag` says which alternative is meant. Leaves of the others are unused.
 
@@ -291,8 +307,8 @@ def class_of(thing: Abstract) -> type:
         return thing.cls
     if isinstance(thing, Run):
         return {"list": list, "tuple": tuple}.get(thing.kind, object)
-    if isinstance(thing, Grown):
-        return list
+    if isinstance(thing, (Grown, Table)):
+        return list if isinstance(thing, Grown) else dict
     assert isinstance(thing, Leaf)
     type_ = thing.type
     if type_.rank:
@@ -314,6 +330,8 @@ def describe(thing: Abstract) -> str:
         return thing.cls.__name__ if thing.kind in ("namedtuple", "dataclass") else f"a {thing.kind}"
     if isinstance(thing, Node):
         return "an object or None" if thing.nullable else "an object"
+    if isinstance(thing, Table):
+        return "a dict"
     if isinstance(thing, (Run, Grown)):
         return f"a {getattr(thing, 'kind', 'list')}"
     if isinstance(thing, Choice):

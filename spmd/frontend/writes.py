@@ -14,13 +14,26 @@ import gast
 import numpy as np
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedSyntax, UnsupportedType
+from spmd.frontend import tables
 from spmd.frontend.identities import Object, Step
 from spmd.frontend.list_methods import extend_list, set_item
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.objects import put
 from spmd.frontend.operations import BINARY, binary, guard, refuse_own
 from spmd.frontend.subscripts import index_parts, is_mask, pick, present_index
-from spmd.frontend.values import NONE, Abstract, Choice, Const, Leaf, Node, Static, Struct, describe, is_number
+from spmd.frontend.values import (
+    NONE,
+    Abstract,
+    Choice,
+    Leaf,
+    Node,
+    Static,
+    Struct,
+    Table,
+    describe,
+    is_number,
+    tuple_of,
+)
 from spmd.ir.core import Value
 from spmd.ir.types import Num
 from spmd.ops.numpy_creation import assigned
@@ -66,10 +79,10 @@ def store_item(low: Lowering, owner: Abstract, index: list[Any], several: bool, 
         raise low.error(TypeMismatch, f"{describe(held)} does not support item assignment", node)
     if isinstance(held, Leaf):
         _store_in_array(low, owner, held, index, thing, node)
+    elif isinstance(held, Table) or isinstance(held, Struct) and held.kind == "dict":
+        _store_key(low, owner, held, tuple_of(tuple(index)) if several else index[0], thing, node)
     elif several:
         raise low.error(TypeMismatch, f"{describe(held)} cannot be indexed so", node)
-    elif isinstance(held, Struct) and held.kind == "dict":
-        _store_key(low, owner, held, index[0], thing, node)
     else:
         set_item(low, owner, held, index[0], thing, node)
 
@@ -165,15 +178,19 @@ def _shown(type_: Num) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ dictionaries, records
-def _store_key(low: Lowering, owner: Object, held: Struct, key: Any, thing: Abstract, node: Any) -> None:
-    """d[key] = thing, by a key that is known now."""
-    if not isinstance(key, Const) or not isinstance(key.value, (str, int, bool, float, type(None))):
-        raise low.error(UnsupportedSyntax, "a dictionary is written by keys that are known now", node,
-                        "use a list, or one name for each key.")
+def _store_key(low: Lowering, owner: Object, held: Struct | Table, key: Any, thing: Abstract, node: Any) -> None:
+    """d[key] = thing: of a key that is known now an item, of others an entry."""
     memory = low.memory
     assert memory is not None
+    name, known = tables.known_key(low, key)
+    if isinstance(held, Table) or not known:
+        tables.write(low, owner, held, key, thing, node)
+        return
+    if not isinstance(name, (str, int, bool, float, tuple, type(None))):
+        raise low.error(UnsupportedSyntax, f"{describe(key)} cannot be a key in lanes", node,
+                        "keys are numbers, strings or tuples of numbers.")
     items = dict(zip(held.names, held.items))
-    items[key.value] = low.hold(thing)
+    items[name] = low.hold(thing)
     memory.write(owner, Struct("dict", dict, tuple(items), tuple(items.values())), node)
 
 
@@ -280,7 +297,7 @@ def _in_place(low: Lowering, owner: Object, new: Abstract, s: Any) -> bool:
         whole = conformed(low, result, held.type, held.type, s)
         memory.write(owner, Leaf(_filling(low, whole, held.value, s)), s)
         return True
-    if isinstance(held, Struct) and held.kind == "dict":
+    if isinstance(held, Table) or isinstance(held, Struct) and held.kind == "dict":
         raise low.error(UnsupportedSyntax, "a dictionary cannot be changed so", s, "write d[key] = ... for each key.")
     if isinstance(held, Struct) and held.kind in ("dataclass", "namedtuple"):
         return False
