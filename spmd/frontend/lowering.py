@@ -14,8 +14,9 @@ from functools import partial
 from typing import Any, NoReturn, Protocol
 
 from spmd.errors import ShapeMismatch, SpmdError, StructureError, TypeMismatch, UnsupportedAttribute, UnsupportedType
+from spmd.frontend.conversion import Converter, Yielded
 from spmd.frontend.identities import NeedsObjects, Object
-from spmd.frontend.joins import Converter, JoinError, Yielded, join_all
+from spmd.frontend.joins import JoinError, join_all
 from spmd.frontend.names import Globals, NodeLayout
 from spmd.frontend.objects import Memory
 from spmd.frontend.read import Definition
