@@ -21,6 +21,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from program_writer import Writer
 from tolerance import GRADIENT
+from wide_program_writer import WideWriter
 
 import batching
 import spmd
@@ -82,6 +83,11 @@ def inputs(module: ModuleType, seed: int) -> tuple[tuple[Any, ...], list[tuple[A
 @st.composite
 def programs(draw: Callable[..., Any], raising: bool = False) -> str:
     return Writer(lambda n: draw(st.integers(0, n - 1)) if n > 1 else 0, raising).module()
+
+
+@st.composite
+def wide_programs(draw: Callable[..., Any], raising: bool = False) -> str:
+    return WideWriter(lambda n: draw(st.integers(0, n - 1)) if n > 1 else 0, raising).module()
 
 
 def check_values(module: ModuleType, target: str, seed: int) -> bool:
@@ -159,5 +165,18 @@ def test_random_programs_that_may_raise(folder: Path, full: bool) -> None:
     def run(text: str, target: str, seed: int) -> None:
         note(f"target {target}, seed {seed}\n{text}")
         check_values(load(text, folder), target, seed)
+
+    run()
+
+
+@pytest.mark.parametrize("raising", [False, True])
+def test_random_programs_that_catch_and_define(folder: Path, full: bool, raising: bool) -> None:
+    @settings(max_examples=budget(full, 12))
+    @given(text=wide_programs(raising=raising), target=st.sampled_from(TARGETS), seed=st.integers(0, 1000))
+    def run(text: str, target: str, seed: int) -> None:
+        note(f"target {target}, seed {seed}\n{text}")
+        module = load(text, folder)
+        if check_values(module, target, seed) and not raising:
+            check_gradients(module, target, seed)
 
     run()

@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spmd.compiler.signature import Packed, PackedSchema, intern
+from spmd.compiler.signature import Packed, PackedSchema, Spelled, intern
 from spmd.compiler.signature.arguments import packed_shared
 from spmd.compiler.signature.structure import Shapes
-from spmd.errors import InternalError, TypeMismatch
+from spmd.errors import InternalError, TypeMismatch, UnsupportedType
 from spmd.frontend.identities import NeedsObjects
 from spmd.frontend.lowering import Lowering, Pending
 from spmd.frontend.names import MISSING, Globals, Guard, Source
 from spmd.frontend.read import Definition, read
 from spmd.frontend.specialise import Specialiser
-from spmd.frontend.values import NONE, Abstract, Static
+from spmd.frontend.values import NONE, Abstract, Static, describe, inner_thing
 from spmd.ir.core import Module
 
 
@@ -92,7 +92,7 @@ def _traced(function: Any, arguments: Sequence[Argument], objects: bool) -> Trac
         captures.append(Capture(name, source, packed.schema))
         return share(name, packed.schema)
 
-    specialiser = Specialiser(module, Globals(capture, shapes.layouts), intern, objects)
+    specialiser = Specialiser(module, Globals(capture, shapes.layouts), intern, Spelled, objects)
     bound: dict[str, Abstract] = {}
     for a in arguments:
         if a.mapped:
@@ -121,6 +121,10 @@ def _enter(specialiser: Specialiser, function: Any, bound: dict[str, Abstract]) 
     if spec.function is None:
         raise InternalError(f"'{spec.title}' was not lowered")
     module.entry = spec.name
+    unfit = None if spec.result is None else inner_thing(spec.result)
+    if unfit is not None:
+        raise UnsupportedType(f"'{spec.title}' returns {describe(unfit)}, which cannot be a result in lanes",
+                              span=definition.span(), hint="call a function, and return what it gives.")
     if spec.result is None and not _raises(module):
         raise TypeMismatch(f"'{spec.title}' never returns", span=definition.span(),
                            hint="a recursive function needs a path on which it does not call itself.")

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from spmd.errors import StructureError, UnsupportedAttribute
+from spmd.errors import StructureError, UnsupportedAttribute, UnsupportedFunction
 from spmd.frontend.lowering import Lowering
-from spmd.frontend.names import MISSING, NodeLayout, attribute_of, static
+from spmd.frontend.names import MISSING, NodeLayout, attribute_of, source_of_name, static
 from spmd.frontend.operations import end_in_error, guard, tag_test
 from spmd.frontend.python_calls import call_python
 from spmd.frontend.scope import Facts
 from spmd.frontend.values import (
     TAG,
+    UNBOUND,
     Abstract,
     Choice,
     Const,
@@ -269,3 +270,30 @@ def class_attribute(low: Lowering, owner: Abstract, cls: type, name: str, node: 
         raise low.error(StructureError, f"'{cls.__name__}' object has no attribute '{name}'", node)
     found = static(value)
     return found if found is not None else low.sp.globals.captured_attribute(cls, name)
+
+
+# ---------------------------------------------------------------------------------------------- super()
+def super_attribute(low: Lowering, name: str, node: Any) -> Abstract:
+    """`super().name`: what comes after the method's own class in the order of the object's class."""
+    function = low.definition.function
+    cell = source_of_name(function, "__class__").read() if low.definition.level == 0 else MISSING
+    first = next(iter(low.definition.parameters), "")
+    owner = low.settled(low.scope.names.get(first, UNBOUND))
+    hint = "name the class: Base.method(self)."
+    if cell is MISSING or not isinstance(owner, (Node, Struct)):
+        raise low.error(UnsupportedFunction, "this super() cannot run in lanes", node, hint)
+    kinds = [owner.cls] if isinstance(owner, Struct) else [cls for cls, _ in low.sp.layouts[owner.table].classes]
+    bases = {_behind(cls, cell, name) for cls in kinds if isinstance(cell, type) and issubclass(cls, cell)}
+    base = bases.pop() if len(bases) == 1 else None
+    if base is None:
+        raise low.error(UnsupportedFunction, f"super().{name} differs between the classes of the object", node, hint)
+    found = vars(base)[name]
+    if not isinstance(found, property) and not inspect.isfunction(found):
+        raise low.error(UnsupportedFunction, f"super().{name} is no method written in Python", node)
+    return class_attribute(low, owner, base, name, node)
+
+
+def _behind(cls: type, own: type, name: str) -> type | None:
+    """The first class behind `own` in the order of `cls` that has an attribute."""
+    order = cls.__mro__
+    return next((c for c in order[order.index(own) + 1 :] if name in vars(c)), None)

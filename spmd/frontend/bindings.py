@@ -13,7 +13,7 @@ import gast
 from spmd.errors import TypeMismatch, UnsupportedType
 from spmd.frontend.fence import refuse
 from spmd.frontend.lowering import Lowering
-from spmd.frontend.operations import guard
+from spmd.frontend.operations import end_in_error, guard
 from spmd.frontend.subscripts import array_item, run_item, spread_node
 from spmd.frontend.values import (
     Abstract,
@@ -26,6 +26,7 @@ from spmd.frontend.values import (
     Struct,
     describe,
     holds_iterable,
+    list_of,
     tuple_of,
 )
 from spmd.frontend.writes import store
@@ -56,9 +57,10 @@ def keepable(low: Lowering, thing: Abstract, node: Any) -> None:
 def _unpack(low: Lowering, target: Any, thing: Abstract) -> None:
     thing = low.settled(thing)
     names = list(target.elts)
-    starred = next((n for n in names if isinstance(n, gast.Starred)), None)
-    if starred is not None:
-        raise refuse(low.definition, starred, low.sp.chain())
+    star = next((k for k, n in enumerate(names) if isinstance(n, gast.Starred)), None)
+    if star is not None:
+        _unpack_rest(low, target, names, star, thing)
+        return
     if isinstance(thing, Node):
         whole = spread_node(low, thing, lambda one: tuple_of(tuple(_parts(low, one, names, target))), target)
         assert isinstance(whole, Struct)
@@ -73,6 +75,21 @@ def _unpack(low: Lowering, target: Any, thing: Abstract) -> None:
     held = [low.hold(part) for part in parts]
     for name, part in zip(names, held):
         bind(low, name, part)
+
+
+def _unpack_rest(low: Lowering, target: Any, names: list[Any], star: int, thing: Abstract) -> None:
+    """`a, *b, c = thing`, of something whose number of items is known."""
+    if not isinstance(thing, Struct) or thing.kind == "dataclass":
+        raise refuse(low.definition, names[star], low.sp.chain())
+    items = [Const(n) for n in thing.names] if thing.kind == "dict" else list(thing.items)
+    behind = len(names) - star - 1
+    if len(items) < len(names) - 1:
+        text = f"not enough values to unpack (expected at least {len(names) - 1}, got {len(items)})"
+        end_in_error(low, (ValueError, (text,)))
+    rest = list_of(tuple(items[star : len(items) - behind]))
+    parts = [*items[:star], rest, *items[len(items) - behind :]]
+    for name, part in zip(names, parts):
+        bind(low, name.value if isinstance(name, gast.Starred) else name, part)
 
 
 def _parts(low: Lowering, thing: Abstract, names: list[Any], node: Any) -> list[Abstract]:

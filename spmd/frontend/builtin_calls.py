@@ -19,7 +19,7 @@ from spmd.frontend.iterables import fixed, iterable, make_enumerate, make_range,
 from spmd.frontend.library import call_numpy
 from spmd.frontend.lists import length
 from spmd.frontend.lowering import Lowering
-from spmd.frontend.operations import binary, both, negated, refuse_own, truth
+from spmd.frontend.operations import binary, both, negated, truth
 from spmd.frontend.runs import as_column, demand_empty, extremum
 from spmd.frontend.values import (
     UNBOUND,
@@ -46,12 +46,12 @@ from spmd.ops.table import NUMPY, PRIMITIVES, may_raise
 def _len(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
     if len(args) != 1 or kwargs:
         raise low.error(TypeMismatch, "len() takes exactly one argument", node)
-    return low.spread(args[0], lambda one: _length(low, one, node))
+    own = low.overloaded("__len__", args, node)
+    return own if own is not None else low.spread(args[0], lambda one: _length(low, one, node))
 
 
 def _length(low: Lowering, thing: Abstract, node: Any) -> Abstract:
     if isinstance(thing, Struct) and thing.kind != "dataclass":
-        refuse_own(low, [thing.cls], ("__len__",), node)
         return Const(len(thing.items))
     if isinstance(thing, Const) and isinstance(thing.value, str):
         return Const(len(thing.value))

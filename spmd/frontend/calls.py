@@ -15,7 +15,11 @@ import gast
 from spmd.errors import TypeMismatch, UnsupportedFunction, UnsupportedType
 from spmd.frontend.builtin_calls import BUILTINS, over_generator
 from spmd.frontend.classes import construct, isinstance_test
+from spmd.frontend.compounds import Closure, Error, Partial
 from spmd.frontend.comprehensions import call_vmapped
+from spmd.frontend.exceptions import is_exception
+from spmd.frontend.functions import call_closure
+from spmd.frontend.identities import Object
 from spmd.frontend.library import CONSTANT, call_numpy, call_of_constants
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.methods import call_method
@@ -26,7 +30,7 @@ from spmd.ops.table import rule_of
 
 def call(low: Lowering, node: Any) -> Abstract:
     """A call expression."""
-    callee = low.settled(low.expression(node.func))
+    callee = low.chosen(low.expression(node.func))
     if isinstance(callee, Static) and callee.value is isinstance:
         found = isinstance_test(low, node)
         assert found is not None
@@ -35,7 +39,7 @@ def call(low: Lowering, node: Any) -> Abstract:
         return over_generator(low, callee.value, node)
     args, kwargs = _arguments(low, node)
     low.locate(node)
-    return low.spread(callee, lambda one: apply(low, one, args, kwargs, node))
+    return low.spread(callee, lambda one: apply(low, one, args, kwargs, node), keep=True)
 
 
 def _arguments(low: Lowering, node: Any) -> tuple[list[Abstract], dict[str, Abstract]]:
@@ -68,12 +72,20 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
     """callee(*args, **kwargs)"""
     if isinstance(callee, Method):
         return call_method(low, callee, args, kwargs, node)
-    if isinstance(callee, Node):
-        raise low.error(UnsupportedFunction, "calling an object (its __call__) cannot run in lanes", node,
-                        "give the method a name, and call that.")
+    if isinstance(callee, Closure):
+        return call_closure(low, callee, args, kwargs, node)
+    if isinstance(callee, Partial):
+        named = {**dict(zip(callee.names, callee.named)), **kwargs}
+        return low.spread(callee.callee, lambda one: apply(low, one, [*callee.args, *args], named, node))
+    if isinstance(callee, (Node, Struct, Object)):
+        found = low.overloaded("__call__", [callee, *args], node, kwargs)
+        if found is not None:
+            return found
     if not isinstance(callee, Static):
         raise low.error(TypeMismatch, f"{describe(callee)} cannot be called", node)
     value = callee.value
+    if value is functools.partial and args:
+        return Partial(args[0], tuple(args[1:]), tuple(kwargs), tuple(kwargs.values()))
     if isinstance(value, functools.partial):
         bound = [known(low, a, node) for a in value.args]
         named = {k: known(low, a, node) for k, a in value.keywords.items()}
@@ -90,6 +102,14 @@ def apply(low: Lowering, callee: Abstract, args: list[Abstract], kwargs: dict[st
         return call_vmapped(low, value, args, kwargs, node)
     if getattr(value, "__spmd_known__", False):
         return _called_now(low, value, args, kwargs, node)
+    if is_exception(callee):
+        if kwargs:
+            raise low.error(UnsupportedFunction, "an exception takes no keyword arguments in lanes", node)
+        return Error(value, tuple(args))
+    if value is abs and len(args) == 1 and isinstance(args[0], (Node, Struct, Object)):
+        found = low.overloaded("__abs__", args, node)
+        if found is not None:
+            return found
     builtin = BUILTINS.get(value) if _hashable(value) else None
     if builtin is not None:
         return builtin(low, args, kwargs, node)

@@ -130,9 +130,11 @@ def _is_stored(cls: type, name: str) -> bool:
 # ---------------------------------------------------------------------------------------------- isinstance
 def isinstance_test(low: Lowering, node: Any) -> Condition | None:
     """isinstance(x, C) with what it shows, or None if the call is another one."""
-    if not isinstance(node.func, gast.Name) or len(node.args) != 2 or node.keywords:
+    if not isinstance(node.func, (gast.Name, gast.Constant)) or len(node.args) != 2 or node.keywords:
         return None
-    callee = low.scope.names.get(node.func.id) or low.sp.globals.resolve(low.definition.function, node.func.id)
+    callee = low.expression(node.func) if isinstance(node.func, gast.Constant) else (
+        low.scope.names.get(node.func.id) or low.sp.globals.resolve(low.definition.function, node.func.id)
+    )
     if not isinstance(callee, Static) or callee.value is not isinstance:
         return None
     thing = low.scope.names.get(node.args[0].id) if isinstance(node.args[0], gast.Name) else None

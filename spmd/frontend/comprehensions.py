@@ -14,9 +14,12 @@ import gast
 
 from spmd.errors import BatchError, UnsupportedFunction, UnsupportedSyntax
 from spmd.frontend.bindings import bind
+from spmd.frontend.closures import own_cells, pack
+from spmd.frontend.compounds import Exit
 from spmd.frontend.handing import Handed
 from spmd.frontend.identities import ITEM, Object
 from spmd.frontend.iterables import iterable, make_zip
+from spmd.frontend.joins import alternatives
 from spmd.frontend.list_methods import append
 from spmd.frontend.liveness import reads, writes
 from spmd.frontend.lowering import Lowering, Pending, Spec
@@ -24,6 +27,7 @@ from spmd.frontend.operations import guard
 from spmd.frontend.python_calls import bind_arguments, call_python
 from spmd.frontend.read import read
 from spmd.frontend.runs import as_column
+from spmd.frontend.scoping import bare, own_name
 from spmd.frontend.values import UNBOUND, Abstract, Const, Iterable, Leaf, Node, Run, Struct, describe, list_of
 from spmd.ir.core import Function, Op, Value
 from spmd.ir.types import Num, Ref, Seq
@@ -52,9 +56,11 @@ def comprehension(low: Lowering, node: Any) -> Abstract:
     things = iterable(low, low.expression(generator.iter), generator.iter)
     low.locate(node)
     names = sorted(reads(node.elt) - writes(generator.target))
-    captured = {n: low.scope.names[n] for n in names if n in low.scope.names}
     if things.items is not None:
         return _unrolled(low, node, generator.target, things.items)
+    _refuse_walrus(low, node)
+    captured = {n: low.scope.names[n] for n in [*names, *_inner_names(low, node)] if n in low.scope.names}
+    captured |= own_cells(low, captured.values())
     if things.rebuild is None:
         raise low.error(UnsupportedSyntax, "a comprehension over this cannot run in lanes", generator.iter,
                         "run over the sequence itself.")
@@ -69,6 +75,7 @@ def comprehension(low: Lowering, node: Any) -> Abstract:
 
 def _appended(low: Lowering, node: Any) -> Abstract:
     """A comprehension as the loops that it stands for, around a list of its own. Its variables are its own, too."""
+    _refuse_walrus(low, node)
     low.needs_objects()
     made = low.hold(list_of(()))
     assert isinstance(made, Object)
@@ -92,6 +99,21 @@ def _appended(low: Lowering, node: Any) -> Abstract:
         low.scope.names.pop(name, None)
     low.scope.names.update(kept)
     return made
+
+
+def _inner_names(low: Lowering, node: Any) -> list[str]:
+    """Names that the functions inside an expression read."""
+    made = [n for n in gast.walk(node) if isinstance(n, gast.Lambda)]
+    free = {key for n in made for key in low.definition.scopes.free[n]}
+    return sorted(own_name(key, low.definition.level) for key in free)
+
+
+def _refuse_walrus(low: Lowering, node: Any) -> None:
+    """What `:=` binds in one element would be seen by the next."""
+    for part in gast.walk(node):
+        if isinstance(part, gast.NamedExpr):
+            raise low.error(UnsupportedSyntax, f"':=' binds '{part.target.id}' in a comprehension, which cannot run in "
+                            "lanes here", part, "write a 'for' loop.")
 
 
 def _unrolled(low: Lowering, node: Any, target: Any, items: tuple[Abstract, ...]) -> Abstract:
@@ -118,7 +140,12 @@ def mapped(
 
     def lower(inner: Lowering) -> None:
         values = [next(inner.scope.names[f"#{k}"].leaves()) for k in range(len(sources))]
+        before = dict(inner.scope.names)
         result = body(inner, inner.hold(rebuild(values), ELEMENTS))
+        for name in inner.definition.boxed & before.keys():
+            if inner.scope.names[name] is not before[name]:
+                raise inner.error(UnsupportedSyntax, f"the elements of a comprehension, which are computed together, "
+                                  f"write the variable '{bare(name)}' through 'nonlocal'", None, "write a 'for' loop.")
         inner.returns.append(Pending(inner.b.block, inner.scope, inner.b.span, result))
         inner.ended.add(inner.b.block)
 
@@ -130,6 +157,9 @@ def mapped(
     shape = tuple((kind, type_) for _, kind, type_ in sources)
     spec = low.sp.specialise(low.definition, (identity, shape, things.shape), args, low, span, lower, title, plain=True)
     low.b.span = span
+    if spec.result is not None and any(isinstance(way, Exit) for way in alternatives(spec.result)):
+        text = "the elements of a comprehension, which are computed together, may raise what is caught around it"
+        raise low.error(UnsupportedSyntax, text, None, "write a 'for' loop.")
     if handed is not None:
         handed.fix(spec.escaped, ITEM)
     inputs = set(low.sp.module.inputs)
@@ -211,7 +241,7 @@ def call_vmapped(
     inner, in_axes = function.__spmd_vmap__
     if not hasattr(inner, "__code__"):
         raise low.error(UnsupportedFunction, "only a vmapped Python function can be called in lanes", node)
-    bound = bind_arguments(low, read(inner), args, kwargs, node)
+    bound = {n: pack(low, t, node) for n, t in bind_arguments(low, read(inner), args, kwargs, node).items()}
     names = list(bound)
     given = {*names[: len(args)], *kwargs}
     axes = {n: axis if n in given else None for n, axis in in_axes(names).items()}

@@ -20,6 +20,7 @@ from spmd.frontend.values import (
     UNBOUND,
     Abstract,
     Choice,
+    Compound,
     Const,
     Grown,
     Leaf,
@@ -28,7 +29,7 @@ from spmd.frontend.values import (
     Struct,
     Table,
 )
-from spmd.ir.build import Builder
+from spmd.frontend.watched import WatchedBuilder
 from spmd.ir.core import Value
 from spmd.ir.types import TEXT, Num, Ref, Seq, Type
 from spmd.ops.operators import convert as convert_number
@@ -37,12 +38,16 @@ from spmd.ops.operators import convert as convert_number
 class Converter:
     """Emits what brings a thing into a joined structure. `intern` numbers a string."""
 
-    def __init__(self, builder: Builder, intern: Callable[[str], int]) -> None:
+    def __init__(self, builder: WatchedBuilder, intern: Callable[[str], int]) -> None:
         self.b = builder
         self.intern = intern
 
     def convert(self, thing: Abstract, target: Abstract) -> list[Value]:
         """The leaves of `target`, as `thing` gives them; for alternatives that it is not, zeros."""
+        with self.b.quiet():
+            return self._convert(thing, target)
+
+    def _convert(self, thing: Abstract, target: Abstract) -> list[Value]:
         if isinstance(target, Cell):
             assert isinstance(thing, Cell)
             return self.convert(thing.thing, target.thing)
@@ -68,6 +73,8 @@ class Converter:
             return self._grown(thing, target)
         if isinstance(target, Struct) and isinstance(thing, Struct):
             return [v for x, t in zip(thing.items, target.items) for v in self.convert(x, t)]
+        if isinstance(target, Compound) and isinstance(thing, Compound):
+            return [v for x, t in zip(thing.parts, target.parts) for v in self.convert(x, t)]
         return list(thing.leaves())
 
     def _grown(self, thing: Abstract, target: Grown) -> list[Value]:

@@ -5,24 +5,28 @@ The invariant: evaluation order is Python's, and a name is what it is bound to o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import gast
 
 from spmd.errors import UnknownName, UnsupportedSyntax, UnsupportedType
-from spmd.frontend.attributes import attribute
+from spmd.frontend.attributes import attribute, super_attribute
 from spmd.frontend.bindings import bind
 from spmd.frontend.calls import call
 from spmd.frontend.comprehensions import comprehension
 from spmd.frontend.conditions import boolop, comparisons, condition, ifexp
+from spmd.frontend.exceptions import formatted
 from spmd.frontend.fence import refuse
+from spmd.frontend.functions import closure
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import BINARY, UNARY, binary, end_in_error, folds, guard, numeric
 from spmd.frontend.scope import Facts
+from spmd.frontend.scoping import bare
 from spmd.frontend.subscripts import subscript
 from spmd.frontend.tables import known_key
-from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Struct, describe, list_of, tuple_of
+from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Static, Struct, describe, list_of, tuple_of
 from spmd.ops import operators
 
 
@@ -39,13 +43,13 @@ def expression(low: Lowering, node: Any) -> Abstract:
 def _constant(low: Lowering, node: Any) -> Abstract:
     if isinstance(node.value, bytes):
         raise low.error(UnsupportedType, "bytes cannot run in lanes", node)
-    return Const(node.value)
+    return Static(node.value) if callable(node.value) else Const(node.value)  # what desugaring names is no constant
 
 
 def _name(low: Lowering, node: Any) -> Abstract:
     thing = low.scope.names.get(node.id)
     if thing is None:
-        if node.id in low.definition.locals:
+        if node.id in low.definition.locals or "@" in node.id:
             return _unbound(low, node, UNBOUND)
         thing = low.sp.globals.resolve(low.definition.function, node.id)
         if thing is None:
@@ -59,8 +63,7 @@ def _name(low: Lowering, node: Any) -> Abstract:
 
 def _unbound(low: Lowering, node: Any, thing: Abstract) -> Abstract:
     """A name that has no value on some path: the example that reads it there raises."""
-    text = f"cannot access local variable '{node.id}' where it is not associated with a value"
-    error = (UnboundLocalError, (text,))
+    error = _unbound_error(node.id)
     if not isinstance(thing, Choice):
         end_in_error(low, error)
     assert isinstance(thing, Choice)
@@ -73,6 +76,17 @@ def _unbound(low: Lowering, node: Any, thing: Abstract) -> Abstract:
         guard(low, low.b.emit("ne", thing.tag, tag), error)
         low.scope.facts = low.scope.facts.both(Facts(tags={thing.tag: left}))
     return low.chosen(thing)
+
+
+def _unbound_error(name: str) -> tuple[type, tuple[str]]:
+    """What the running Python says of a variable without a value."""
+    if "@" in name:
+        old = f"free variable '{bare(name)}' referenced before assignment in enclosing scope"
+        new = f"cannot access free variable '{bare(name)}' where it is not associated with a value in enclosing scope"
+        return NameError, (new if sys.version_info >= (3, 11) else old,)
+    old = f"local variable '{name}' referenced before assignment"
+    new = f"cannot access local variable '{name}' where it is not associated with a value"
+    return UnboundLocalError, (new if sys.version_info >= (3, 11) else old,)
 
 
 # ---------------------------------------------------------------------------------------------- operators
@@ -92,6 +106,9 @@ def _unaryop(low: Lowering, node: Any) -> Abstract:
     symbol, fold = UNARY[type(node.op)]
 
     def run(one: Abstract) -> Abstract:
+        own = low.overloaded(f"__{fold.__name__}__", [one], node)
+        if own is not None:
+            return own
         if isinstance(one, Const):
             folded = folds(fold, one.value)
             if folded is not None:
@@ -143,9 +160,19 @@ def _walrus(low: Lowering, node: Any) -> Abstract:
 
 
 def _attribute(low: Lowering, node: Any) -> Abstract:
+    call = node.value
+    if isinstance(call, gast.Call) and isinstance(call.func, gast.Name) and call.func.id == "super" and not call.args:
+        callee = expression(low, call.func)
+        if isinstance(callee, Static) and callee.value is super:
+            low.locate(node)
+            return super_attribute(low, node.attr, node)
     thing = expression(low, node.value)
     low.locate(node)
     return attribute(low, thing, node.attr, node)
+
+
+def _lambda(low: Lowering, node: Any) -> Abstract:
+    return closure(low, node)
 
 
 def _generator(low: Lowering, node: Any) -> Abstract:
@@ -157,4 +184,5 @@ RULES: dict[type, Callable[[Lowering, Any], Abstract]] = {
     gast.BoolOp: boolop, gast.Compare: lambda low, node: comparisons(low, node).value, gast.IfExp: ifexp,
     gast.Tuple: _tuple, gast.List: _tuple, gast.Dict: _dict, gast.NamedExpr: _walrus, gast.Call: call,
     gast.Attribute: _attribute, gast.Subscript: subscript, gast.ListComp: comprehension, gast.GeneratorExp: _generator,
+    gast.Lambda: _lambda, gast.JoinedStr: formatted,
 }

@@ -11,6 +11,7 @@ from typing import Any
 import gast
 
 from spmd.errors import UnsupportedSyntax
+from spmd.frontend.liveness import writes
 from spmd.frontend.read import Definition
 from spmd.spans import Span
 
@@ -20,26 +21,20 @@ REFUSED: dict[type, tuple[str, str]] = {
     gast.Await: ("'await' cannot run in lanes", "compute the value before the call."),
     gast.AsyncFor: ("'async for' cannot run in lanes", "use a plain 'for'."),
     gast.AsyncWith: ("'async with' cannot run in lanes", "leave it outside the function."),
-    gast.Try: ("'try' cannot run in lanes", "test for the case with 'if' before it can raise."),
-    gast.With: ("'with' cannot run in lanes", "leave it outside the function."),
-    gast.FunctionDef: ("a function inside a function cannot run in lanes", "define it at the top of the module."),
     gast.AsyncFunctionDef: ("'async def' cannot run in lanes", "use a plain function."),
     gast.ClassDef: ("a class inside a function cannot run in lanes", "define it at the top of the module."),
-    gast.Lambda: ("a lambda inside a function cannot run in lanes", "define a function at the top of the module."),
-    gast.Global: ("'global' cannot run in lanes: examples do not write to globals", "return the value instead."),
-    gast.Nonlocal: ("'nonlocal' cannot run in lanes", "return the value instead."),
-    gast.Delete: ("'del' cannot run in lanes", "leave the name bound; it costs nothing."),
+    gast.Global: ("a global cannot be written in lanes: examples do not write to globals", "return the value instead."),
+    gast.Delete: ("this 'del' cannot run in lanes", "only names can be deleted."),
     gast.Import: ("an import inside a function cannot run in lanes", "import at the top of the module."),
     gast.ImportFrom: ("an import inside a function cannot run in lanes", "import at the top of the module."),
-    gast.Match: ("'match' cannot run in lanes", "write it with 'if' and 'elif'."),
-    gast.JoinedStr: ("a formatted string cannot run in lanes", "only constant strings can, and comparing them."),
     gast.Set: ("a set cannot run in lanes", "compare with each value, or use a tuple."),
     gast.SetComp: ("a set comprehension cannot run in lanes", "use a list comprehension."),
     gast.DictComp: ("a dictionary comprehension cannot run in lanes", "write the dictionary with constant keys."),
-    gast.Raise: ("this 'raise' cannot run in lanes", "raise an exception class with constant arguments."),
-    gast.Assert: ("this 'assert' cannot run in lanes", "leave out the message, or make it a constant."),
-    gast.Starred: ("a starred target cannot run in lanes", "unpack into plain names."),
+    gast.Raise: ("this 'raise ... from' cannot run in lanes", "leave out the cause."),
+    gast.Starred: ("a starred target of something whose length varies cannot run in lanes",
+                   "unpack a tuple, or take slices."),
 }
+JUDGED = (gast.Raise, gast.Starred, gast.Delete)  # some forms have a rule
 WRITES = {
     gast.Subscript: ("a loop that writes into an array, list or dictionary cannot run in lanes",
                      "loop over a name, and write in the body."),
@@ -64,18 +59,44 @@ def _written(node: Any) -> Any:
     return next((t for t in targets if type(t) in WRITES), None)
 
 
+def _global(definition: Definition, node: Any, calls: tuple[tuple[str, Span], ...]) -> None:
+    """A global may be read; the function that declares it must not bind it."""
+    for other in _around(definition.written, node):
+        if set(node.names) & writes(other):
+            raise refuse(definition, node, calls)
+
+
+def _around(body: list[Any], node: Any) -> list[Any]:
+    """The statements of the innermost function that a statement stands in."""
+    for statement in body:
+        for function in gast.walk(statement):
+            if isinstance(function, gast.FunctionDef) and any(n is node for n in gast.walk(function)):
+                return _around(function.body, node)
+    return body
+
+
+def _inner_function(definition: Definition, node: Any, calls: tuple[tuple[str, Span], ...]) -> None:
+    if getattr(node, "decorator_list", None):
+        text, decorator = "a decorated function inside a function cannot run in lanes", node.decorator_list[0]
+        raise UnsupportedSyntax(text, span=definition.span(decorator), hint="leave out the decorator.", calls=calls)
+
+
 def inspect(definition: Definition, calls: tuple[tuple[str, Span], ...] = ()) -> None:
     """Walks a whole function and refuses the first thing that stands in the way."""
     decorated = getattr(definition.node, "decorator_list", [])
     if isinstance(definition.node, gast.AsyncFunctionDef):
         raise refuse(definition, definition.node, calls)
     skip = set(map(id, decorated))
-    stack = list(reversed(definition.body))
+    stack = list(reversed(definition.written))
     while stack:
         node = stack.pop()
         if id(node) in skip:
             continue
-        if type(node) in REFUSED and not isinstance(node, (gast.Raise, gast.Assert, gast.Starred)):
+        if isinstance(node, (gast.FunctionDef, gast.Lambda)):
+            _inner_function(definition, node, calls)
+        if isinstance(node, gast.Global):
+            _global(definition, node, calls)
+        elif type(node) in REFUSED and not isinstance(node, JUDGED):
             raise refuse(definition, node, calls)
         if isinstance(node, gast.For) and _written(node) is not None:
             raise refuse(definition, node, calls)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spmd.frontend.values import Abstract, Choice, Grown, Leaf, Run, Struct, Table
+from spmd.frontend.values import Abstract, Choice, Compound, Grown, Leaf, Run, Struct, Table
 from spmd.ir.core import Op, Value
 from spmd.ir.types import Num
 
@@ -166,6 +166,9 @@ def inside(thing: Abstract) -> Iterator[Object]:
     elif isinstance(thing, Choice):
         for item in thing.alternatives:
             yield from inside(item)
+    elif isinstance(thing, Compound):
+        for part in thing.parts:
+            yield from inside(part)
     elif hasattr(thing, "owner"):
         yield from inside(thing.owner)
 
@@ -183,6 +186,8 @@ def renamed(thing: Abstract, names: dict[int, int]) -> Abstract:
         return Struct(thing.kind, thing.cls, thing.names, tuple(renamed(i, names) for i in thing.items))
     if isinstance(thing, Choice):
         return Choice(thing.tag, tuple(renamed(a, names) for a in thing.alternatives))
+    if isinstance(thing, Compound):
+        return thing.around(tuple(renamed(part, names) for part in thing.parts))
     if hasattr(thing, "owner"):
         return replace(thing, owner=renamed(thing.owner, names))  # type: ignore[type-var]
     return thing

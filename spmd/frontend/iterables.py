@@ -36,6 +36,8 @@ def iterable(low: Lowering, thing: Abstract, node: Any) -> Iterable:
     if isinstance(thing, Struct) and thing.kind != "dataclass":
         items = tuple(Const(n) for n in thing.names) if thing.kind == "dict" else thing.items
         return fixed(items)
+    if isinstance(thing, Const) and isinstance(thing.value, str):
+        return fixed(tuple(Const(character) for character in thing.value))
     if isinstance(thing, Leaf) and thing.type.rank:
         return _over_array(low, thing.value, node)
     if isinstance(thing, Run):

@@ -15,6 +15,7 @@ from spmd.frontend.values import (
     UNBOUND,
     Abstract,
     Choice,
+    Compound,
     Const,
     Grown,
     Leaf,
@@ -102,6 +103,8 @@ def merge(a: Abstract, b: Abstract) -> Abstract | None:
         return a if a.key() == b.key() else None
     if isinstance(a, Struct) and isinstance(b, Struct):
         return _merge_structs(a, b)
+    if isinstance(a, Compound) and isinstance(b, Compound) and a.form == b.form:
+        return a.around(tuple(join(x, y) for x, y in zip(a.parts, b.parts)))
     if isinstance(a, (Static, Method, Object, View)) and type(a) is type(b) and a.key() == b.key():
         return a
     if isinstance(a, Outcome) and isinstance(b, Outcome):
@@ -239,4 +242,6 @@ def widen(thing: Abstract) -> Abstract:
         return Choice(thing.tag, tuple(widen(a) for a in thing.alternatives))
     if isinstance(thing, Cell):
         return Cell(widen(thing.thing), thing.fixed, thing.shares, thing.stale)
+    if isinstance(thing, Compound):
+        return thing.around(tuple(map(widen, thing.parts)))
     return thing

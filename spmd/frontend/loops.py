@@ -17,6 +17,7 @@ import gast
 from spmd.errors import UnsupportedSyntax
 from spmd.frontend.bindings import bind
 from spmd.frontend.conditions import condition
+from spmd.frontend.exits import EXIT, caught, go_on
 from spmd.frontend.expressions import expression
 from spmd.frontend.identities import Cell, Object, View, cell_name, inside
 from spmd.frontend.iterables import iterable
@@ -113,7 +114,8 @@ def _for_choice(low: Lowering, s: Any, thing: Choice) -> None:
 def _carried(low: Lowering, s: Any, target: frozenset[str]) -> list[str]:
     """Names that a round may change and that the next round, or what follows, reads."""
     changed = frozenset().union(target, *map(writes, s.body), writes(getattr(s, "test", None)))
-    return sorted(changed & (low.definition.liveness.head[s] | low.definition.liveness.after[s]))
+    alive = low.definition.liveness.head[s] | low.definition.liveness.after[s]
+    return sorted((changed | low.definition.boxed) & alive)
 
 
 def _unroll(low: Lowering, s: Any, items: tuple[Abstract, ...]) -> None:
@@ -193,10 +195,14 @@ def _one_round(low: Lowering, s: Any, item: Abstract) -> Abstract:
         pending.scope.names[LEFT] = Const(False)
     for pending in frame.breaks:
         pending.scope.names[LEFT] = Const(True)
+    for pending in frame.breaks:
+        if EXIT in pending.scope.names:
+            pending.scope.names[LEFT] = Const(False)
     frame.breaks += frame.continues
     low.locate(s)
     live = low.definition.liveness.head[s] | low.definition.liveness.after[s] | {LEFT}
-    _leave(low, s, body, [], frame, live)
+    leave_loop(low, s, body, [], frame, live)
+    go_on(low, live)
     return low.scope.names.pop(LEFT)
 
 
@@ -209,6 +215,11 @@ def _jumps(body: list[Any]) -> bool:
             return True
         if isinstance(s, (gast.For, gast.While)) and _jumps(s.orelse):
             return True
+        if isinstance(s, gast.With) and _jumps(s.body):
+            return True
+        if isinstance(s, gast.Try):
+            if any(map(_jumps, (s.body, s.orelse, s.finalbody, *(h.body for h in s.handlers)))):
+                return True
     return False
 
 
@@ -270,6 +281,9 @@ def _round(low: Lowering, plan: Plan, counter: Value | None) -> None:
         low.end(low.loops[-1].continues)
 
     def stop() -> None:
+        if _apart(low, s):
+            low.scope.names[LEFT] = Const(False)
+            low.end(low.loops[-1].breaks)
         frame = low.loops.pop()
         try:
             low.block(s.orelse)
@@ -286,6 +300,12 @@ def _round(low: Lowering, plan: Plan, counter: Value | None) -> None:
             low.branch(low.value(cond.value), (go_on, stop), (cond.yes, cond.no))
     except Dead:
         low.close(low.b.block)
+
+
+def _apart(low: Lowering, s: Any) -> bool:
+    """Whether `else` runs behind the loop, where it can leave the loops around."""
+    returns = any(isinstance(n, gast.Return) for x in s.orelse for n in gast.walk(x))
+    return bool(s.orelse) and (_jumps(s.orelse) or bool(caught(low)) or returns)
 
 
 def _wider(
@@ -352,15 +372,28 @@ def _emit(
                 values += low.attempt(partial(low.converter.convert, pending.scope.bound(name), thing))
             low.b.insert("continue", values, ())
     low.locate(plan.node)
-    _leave(low, plan.node, body, inits, frame, low.definition.liveness.after[plan.node])
+    after, orelse = low.definition.liveness.after[plan.node], plan.node.orelse
+    if not _apart(low, plan.node):
+        leave_loop(low, plan.node, body, inits, frame, after)
+        go_on(low, after)
+        return
+    for pending in frame.breaks:
+        pending.scope.names.setdefault(LEFT, Const(True))
+    leave_loop(low, plan.node, body, inits, frame, after | low.definition.liveness.tail[plan.node] | {LEFT})
+    go_on(low, after | low.definition.liveness.tail[plan.node] | {LEFT})
+    left = low.scope.names.pop(LEFT)
+    if not isinstance(left, Const):
+        low.branch(low.value(left), (lambda: None, lambda: low.block(orelse)), live=after)
+    elif not left.value:
+        low.block(orelse)
 
 
-def _leave(
+def leave_loop(
     low: Lowering, node: Any, body: Block, inits: list[Value], frame: LoopFrame, alive: frozenset[str]
 ) -> None:
     """Binds what is alive after the loop, from every break (the test at the top included)."""
     outer = low.scope
-    live = low.met(frame.breaks, alive)
+    live = low.met(frame.breaks, alive | {EXIT})
     changed = sorted(n for n in live if any(p.scope.names.get(n) is not outer.names.get(n) for p in frame.breaks))
     joined: list[Abstract] = []
     for name in changed:
@@ -369,7 +402,7 @@ def _leave(
             own = pending.scope.bound(name)
             thing = own if thing is None else low.attempt(partial(join, thing, own), node)
         assert thing is not None
-        joined.append(thing if name == LEFT else widen(thing))
+        joined.append(thing if name in (LEFT, EXIT) else widen(thing))
     types = [v.type for thing in joined for v in thing.leaves()]
     op = low.b.insert("loop", inits, types, blocks=[body])
     for pending in frame.breaks:

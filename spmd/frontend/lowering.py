@@ -19,50 +19,25 @@ from spmd.frontend.identities import NeedsObjects, Object
 from spmd.frontend.joins import JoinError, join_all
 from spmd.frontend.names import Globals, NodeLayout
 from spmd.frontend.objects import Memory
+from spmd.frontend.paths import Dead as Dead
+from spmd.frontend.paths import LoopFrame as LoopFrame
+from spmd.frontend.paths import Pending as Pending
+from spmd.frontend.paths import Tried
 from spmd.frontend.read import Definition
 from spmd.frontend.scope import NO_FACTS, Facts, Scope
 from spmd.frontend.values import Abstract, Choice, Const, Leaf, Node, describe
-from spmd.ir.build import Builder
+from spmd.frontend.watched import WatchedBuilder
 from spmd.ir.core import Block, Function, Module, Value
 from spmd.ir.types import Num, Ref
 from spmd.ops.primitive import Refusal
 from spmd.spans import Span
 
 
-class Dead(Exception):
-    """This path does not go on."""
-
-
-@dataclass(eq=False)
-class Tried:
-    """How many alternatives of a union an operation was tried on, and how many it does not fit."""
-
-    total: int
-    refused: int = 0
-
-
-@dataclass(eq=False)
-class Pending:
-    """A block that ends in a terminator still to be written, with what its names are there."""
-
-    block: Block
-    scope: Scope
-    span: Span | None
-    result: Abstract | None = None
-
-
-@dataclass(eq=False)
-class LoopFrame:
-    """The innermost loop: where `break` and `continue` are noted."""
-
-    breaks: list[Pending] = field(default_factory=list)
-    continues: list[Pending] = field(default_factory=list)
-
-
 @dataclass(eq=False)
 class Spec:
     """One specialisation. `params` are named arguments around placeholder leaves or module inputs; `plain`: its results
-    are rows of its frames, so no module input may stand among them; `escaped`: the objects that these hold by value."""
+    are rows of its frames, so no module input may stand among them; `escaped`: the objects that these hold by value.
+    `caught`: what it raises of these it returns, in a form that may be raised again if it `keeps`."""
 
     key: Any
     name: str
@@ -71,6 +46,8 @@ class Spec:
     lower: Callable[[Lowering], None]
     definition: Definition
     plain: bool = False
+    caught: tuple[type, ...] = ()
+    keeps: bool = False
     nullable: set[int] = field(default_factory=set)
     escaped: set[int] = field(default_factory=set)
     result: Abstract | None = None
@@ -94,6 +71,7 @@ class Enclosing(Protocol):
     layouts: dict[str, NodeLayout]
     intern: Callable[[str], int]
     objects: bool
+    spell: type
 
     def chain(self) -> tuple[tuple[str, Span], ...]:
         """The calls that led here, innermost first."""
@@ -103,6 +81,20 @@ class Enclosing(Protocol):
 
     def call(self, low: Lowering, function: Any, args: dict[str, Abstract], span: Span | None) -> Abstract:
         """The result of calling a Python function."""
+
+    def call_inner(
+        self,
+        low: Lowering,
+        definition: Definition,
+        args: dict[str, Abstract],
+        cells: dict[str, Abstract],
+        written: list[str],
+        span: Span | None,
+    ) -> Abstract:
+        """The result of calling a function inside a function."""
+
+    def lower_body(self, low: Lowering) -> None:
+        """The body of a function, from its first statement to its end."""
 
     def specialise(
         self,
@@ -131,12 +123,13 @@ class Rules:
     apply: Callable[[Lowering, Abstract, list[Abstract], dict[str, Abstract], Any], Abstract]
     of_lists: Callable[[Lowering, str, Abstract, Abstract, Any], Abstract | None]
     has: Callable[[Lowering, Any, Abstract, Any], Abstract]
+    overloaded: Callable[..., Abstract | None]
 
 
 class Lowering:
     """Lowers the body of one specialisation."""
 
-    def __init__(self, program: Enclosing, definition: Definition, builder: Builder, rules: Rules) -> None:
+    def __init__(self, program: Enclosing, definition: Definition, builder: WatchedBuilder, rules: Rules) -> None:
         self.sp = program
         self.rules = rules
         self.definition = definition
@@ -144,6 +137,9 @@ class Lowering:
         self.scope = Scope()
         self.loops: list[LoopFrame] = []
         self.returns: list[Pending] = []
+        self.caught: tuple[type, ...] = ()
+        self.keeps = False
+        self.handled: list[Abstract] = []
         self.ended: set[Block] = set()
         self.converter = Converter(builder, program.intern)
         self.memory = Memory(self, lambda: program.module.inputs) if program.objects else None
@@ -162,6 +158,12 @@ class Lowering:
     def apply(self, callee: Abstract, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:
         """callee(*args, **kwargs)"""
         return self.rules.apply(self, callee, args, kwargs, node)
+
+    def overloaded(
+        self, name: str, operands: list[Abstract], node: Any, named: dict[str, Abstract] | None = None
+    ) -> Abstract | None:
+        """What a special method of an operand's class gives; None where there is none."""
+        return self.rules.overloaded(self, name, operands, node, named)
 
     # ------------------------------------------------------------------------------------------ errors and places
     def locate(self, node: Any) -> Span:
@@ -330,6 +332,8 @@ class Lowering:
 
     def _changed(self, alive: list[Pending], live: Iterable[str]) -> list[str]:
         outer = self.scope.names
+        if live is outer:  # of an expression: whatever `:=` has bound in an arm
+            live = frozenset().union(*(p.scope.names for p in alive))
         return sorted(n for n in live if any(p.scope.names.get(n) is not outer.get(n) for p in alive))
 
     def _parts(self, pending: Pending, names: list[str], has_result: bool) -> list[Abstract]:

@@ -31,7 +31,8 @@ def call_method(
     if method.function is None and is_list(owner) and method.name in LIST_METHODS:
         return _of_list(low, method, args, kwargs, node)
     if method.function is not None:
-        return call_python(low, method.function, [owner, *args], kwargs, node)
+        own = low.chosen(method.owner)
+        return call_python(low, method.function, [own if isinstance(own, Object) else owner, *args], kwargs, node)
     if isinstance(owner, Leaf) and method.name in METHODS:
         rule = METHODS[method.name]
         return call_numpy(low, method.name, rule, [owner, *args], kwargs, node)

@@ -17,7 +17,8 @@ from spmd.errors import SpmdError, UnsupportedSyntax
 from spmd.frontend.identities import Cell, Object, Step, View, cell_name, fresh, is_mutable, reachable
 from spmd.frontend.meetings import Meeting
 from spmd.frontend.scope import Scope
-from spmd.frontend.values import Abstract, Choice, Leaf, Struct
+from spmd.frontend.values import Abstract, Choice, Compound, Leaf, Struct
+from spmd.frontend.watched import WatchedBuilder
 from spmd.ir.build import Builder
 from spmd.ir.core import Block, Op, Value
 
@@ -42,7 +43,7 @@ class Path(Protocol):
 class Frame(Protocol):
     """What the objects of a function ask of its lowering."""
 
-    b: Builder
+    b: WatchedBuilder
     scope: Scope
     pins: list[int]
 
@@ -111,6 +112,8 @@ class Memory:
             thing = Struct(thing.kind, thing.cls, thing.names, tuple(self.hold(i, fixed) for i in thing.items))
         elif isinstance(thing, Choice):
             thing = Choice(thing.tag, tuple(self.hold(a, fixed) for a in thing.alternatives))
+        elif isinstance(thing, Compound):
+            thing = thing.around(tuple(self.hold(part, fixed) for part in thing.parts))
         if not is_mutable(thing):
             return thing
         if isinstance(thing, Leaf):
@@ -190,6 +193,8 @@ class Memory:
             return Struct(thing.kind, thing.cls, thing.names, tuple(map(self.plain, thing.items)))
         if isinstance(thing, Choice):
             return Choice(thing.tag, tuple(map(self.plain, thing.alternatives)))
+        if isinstance(thing, Compound):
+            return thing.around(tuple(map(self.plain, thing.parts)))
         return thing
 
     # ---------------------------------------------------------------------------------------- paths that meet

@@ -6,6 +6,7 @@ over its kinds, and what a test shows of rows and tags is told with its truth va
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import operator
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import gast
 import numpy as np
 
 from spmd.errors import TypeMismatch, UnsupportedSyntax, UnsupportedType
+from spmd.frontend.compounds import Format
 from spmd.frontend.identities import Object
 from spmd.frontend.lowering import Dead, Lowering
 from spmd.frontend.scope import NO_FACTS, Facts
@@ -70,41 +72,41 @@ def guard(low: Lowering, cond: Value, error: tuple[Any, tuple[Any, ...]]) -> Non
 # ---------------------------------------------------------------------------------------------- special methods
 BUILTIN = (object, tuple, list, dict)
 EQUALITY = ("__eq__", "__ne__")
-
-
-def classes_of(low: Lowering, thing: Abstract) -> list[type]:
-    """The classes whose special methods Python would ask for this record or object."""
-    if isinstance(thing, Node):
-        return [cls for cls, _ in low.sp.layouts[thing.table].classes]
-    return [thing.cls] if isinstance(thing, Struct) else []
+GENERATED = (*EQUALITY, "__lt__", "__le__", "__gt__", "__ge__")
 
 
 def refuse_own(low: Lowering, classes: list[type], names: tuple[str, ...], node: Any) -> None:
     """Refuses what Python would answer by a method of the user's class: only the builtin answers are computed here."""
     for cls in classes:
         for name in names:
-            if _defines(cls, name):
+            if defines(cls, name):
                 raise low.error(UnsupportedType, f"class '{cls.__name__}' defines its own {name}, which cannot run in "
                                 "lanes here", node, "give the method a plain name, and call that.")
 
 
-def _defines(cls: type, name: str) -> bool:
+def defines(cls: type, name: str) -> bool:
     """Whether a class has a special method that neither a builtin class nor @dataclass made."""
     found = inspect.getattr_static(cls, name, None)
     if found is None or any(found is inspect.getattr_static(base, name, None) for base in BUILTIN):
         return False
     code = getattr(found, "__code__", None)
-    return name not in EQUALITY or code is None or code.co_filename != "<string>"  # where dataclasses make theirs
+    return name not in GENERATED or code is None or code.co_filename != "<string>"  # where dataclasses make theirs
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
 def binary(low: Lowering, symbol: str, fold: Callable[..., Any], x: Abstract, y: Abstract, node: Any) -> Abstract:
     """`x symbol y` for numbers, arrays, strings and containers."""
-    x, y = low.settled(x), low.settled(y)
+    x, y = low.chosen(x), low.chosen(y)
     if isinstance(x, Choice):
-        return low.spread(x, lambda one: binary(low, symbol, fold, one, y, node))
+        return low.spread(x, lambda one: binary(low, symbol, fold, one, y, node), keep=True)
     if isinstance(y, Choice):
-        return low.spread(y, lambda one: binary(low, symbol, fold, x, one, node))
+        return low.spread(y, lambda one: binary(low, symbol, fold, x, one, node), keep=True)
+    found = low.overloaded(symbol, [x, y], node)
+    if found is not None:
+        return found
+    x, y = low.settled(x), low.settled(y)
+    if isinstance(x, Choice) or isinstance(y, Choice):
+        return binary(low, symbol, fold, x, y, node)
     if isinstance(x, Const) and isinstance(y, Const):
         folded = folds(fold, x.value, y.value)
         if folded is not None:
@@ -120,6 +122,14 @@ def binary(low: Lowering, symbol: str, fold: Callable[..., Any], x: Abstract, y:
             return negated(low, same) if symbol == "!=" else same
     values = [low.value(numeric(low, thing, node), node) for thing in (x, y)]
     return low.apart(Leaf(low.attempt(lambda: operators.binary(low.b, symbol, values[0], values[1]), node)))
+
+
+def in_place(
+    low: Lowering, symbol: str, fold: Callable[..., Any], x: Abstract, y: Abstract, node: Any
+) -> Abstract:
+    """What `x op= y` binds: by the method that the class of x has for it, else as `x op y`."""
+    found = low.overloaded(f"__i{fold.__name__.strip('_')}__", [x, y], node)
+    return found if found is not None else binary(low, symbol, fold, x, y, node)
 
 
 def numeric(low: Lowering, thing: Abstract, node: Any) -> Abstract:
@@ -152,7 +162,7 @@ def _equality(low: Lowering, x: Abstract, y: Abstract, node: Any) -> Abstract | 
         if all(texts):
             return Leaf(low.b.emit("eq", low.value(x), low.value(y)))
         return None
-    if isinstance(x, Struct) and isinstance(y, Struct) and x.kind in ("tuple", "list") and x.kind == y.kind:
+    if isinstance(x, Struct) and isinstance(y, Struct) and _by_items(x) and _by_items(x) == _by_items(y):
         if len(x.items) != len(y.items):
             return Const(False)
         result: Abstract = Const(True)
@@ -166,9 +176,19 @@ def _equality(low: Lowering, x: Abstract, y: Abstract, node: Any) -> Abstract | 
     for one, other in ((x, y), (y, x)):
         if isinstance(one, Const) and one.value is None:
             _demand_scalar(low, x, y, node)
-            refuse_own(low, classes_of(low, other), EQUALITY, node)
             return identity(low, other, one).value
     raise low.error(UnsupportedType, f"{describe(x)} and {describe(y)} cannot be compared in lanes", node)
+
+
+def _by_items(thing: Struct) -> Any:
+    """What a container must share with another to be compared with it item by item; None where it is not."""
+    if thing.kind == "dataclass":
+        made = inspect.getattr_static(thing.cls, "__eq__")
+        compared = all(f.compare for f in dataclasses.fields(thing.cls))
+        return thing.cls if compared and made is not object.__eq__ and not defines(thing.cls, "__eq__") else None
+    if thing.kind == "namedtuple":
+        return "tuple" if thing.cls.__eq__ is tuple.__eq__ else None
+    return thing.kind if thing.kind in ("tuple", "list") else None
 
 
 def _demand_scalar(low: Lowering, x: Abstract, y: Abstract, node: Any) -> None:
@@ -239,6 +259,9 @@ class Condition:
 def truth(low: Lowering, thing: Abstract, node: Any) -> Condition:
     """bool(thing)."""
     thing = low.settled(thing)
+    own = low.overloaded("__bool__", [thing], node)
+    if own is not None:
+        return truth(low, own, node)
     if isinstance(thing, Const):
         return Condition(Const(bool(thing.value)))
     if isinstance(thing, Leaf):
@@ -247,7 +270,6 @@ def truth(low: Lowering, thing: Abstract, node: Any) -> Condition:
             return Condition(Leaf(low.b.emit("ne", thing.value, empty)))
         return Condition(Leaf(low.attempt(lambda: operators.truth(low.b, thing.value), node)))
     if isinstance(thing, Struct):
-        refuse_own(low, [thing.cls], ("__bool__", "__len__"), node)
         return Condition(Const(len(thing.items) > 0 or thing.kind == "dataclass"))
     if isinstance(thing, Run):
         length = low.b.insert("length", [thing.value], [INT]).result
@@ -256,19 +278,22 @@ def truth(low: Lowering, thing: Abstract, node: Any) -> Condition:
         count = thing.entries.count if isinstance(thing, Table) else thing.count
         return Condition(Leaf(low.b.emit("gt", count, low.converter.constant(0, Num("int64")))))
     if isinstance(thing, Node):
-        classes = classes_of(low, thing)
-        refuse_own(low, classes, ("__bool__", "__len__"), node)
-        if any(hasattr(cls, "__bool__") or hasattr(cls, "__len__") for cls in classes):
+        if any(hasattr(cls, "__bool__") or hasattr(cls, "__len__") for cls, _ in low.sp.layouts[thing.table].classes):
             raise low.error(UnsupportedType, "truth of an object with __bool__ or __len__ cannot run in lanes", node)
         return identity(low, thing, NONE).negated(low)
     if isinstance(thing, Choice):
         return Condition(low.spread(thing, lambda one: Leaf(low.value(truth(low, one, node).value))))
     if isinstance(thing, Iterable) and not thing.once:
         return truth(low, thing.count, node)
+    if isinstance(thing, Format):
+        raise low.error(UnsupportedType, "a formatted string has no truth value in lanes", node)
     return Condition(Const(True))
 
 
 def contains(low: Lowering, x: Abstract, container: Abstract, node: Any) -> Abstract:
+    own = low.overloaded("__contains__", [container, x], node)
+    if own is not None:
+        return truth(low, own, node).value
     container = low.settled(container)
     of_lists = low.rules.of_lists(low, "in", x, container, node)
     if of_lists is not None:

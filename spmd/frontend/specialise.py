@@ -18,24 +18,29 @@ from typing import Any
 
 from spmd.errors import UnsupportedFunction
 from spmd.frontend.calls import apply
+from spmd.frontend.closures import demand_none_left_behind
+from spmd.frontend.compounds import functions_in
+from spmd.frontend.exits import caught, keeps, returned, watch
 from spmd.frontend.expressions import expression
 from spmd.frontend.fence import inspect
+from spmd.frontend.functions import lower_inner
 from spmd.frontend.handing import Handed, settle_returns
 from spmd.frontend.joins import join, widen
 from spmd.frontend.lists import of_lists, same_lists
 from spmd.frontend.lowering import Dead, Lowering, Pending, Rules, Spec
 from spmd.frontend.names import Globals, is_recursive
 from spmd.frontend.read import Definition, read
+from spmd.frontend.special_methods import overloaded
 from spmd.frontend.statements import block
 from spmd.frontend.tables import has
 from spmd.frontend.values import NONE, Abstract
-from spmd.ir.build import Builder
+from spmd.frontend.watched import WatchedBuilder
 from spmd.ir.core import Block, Function, Module, Value
 from spmd.ir.types import Ref
 from spmd.ops.table import type_rule
 from spmd.spans import Span
 
-RULES = Rules(expression, block, apply, of_lists, has)
+RULES = Rules(expression, block, apply, of_lists, has, overloaded)
 DEEPEST = 60
 MOST = 400
 
@@ -43,17 +48,18 @@ MOST = 400
 class Specialiser:
     """Lowers a program: holds the module that grows, the specialisations, and what the program captures.
 
-    `intern` numbers strings. `captures` gives the structure of a captured array or container. `objects`: the program
-    writes into things, so that they have identities.
+    `intern` numbers strings, `spell` is a class that makes the string of a number. `captures` gives the structure of a
+    captured array or container. `objects`: the program writes into things, so that they have identities.
     """
 
     def __init__(
-        self, module: Module, captures: Globals, intern: Callable[[str], int], objects: bool = False
+        self, module: Module, captures: Globals, intern: Callable[[str], int], spell: type, objects: bool = False
     ) -> None:
         self.module = module
         self.objects = objects
         self.globals = captures
         self.intern = intern
+        self.spell = spell
         self.specs: dict[Any, Spec] = {}
         self.stack: list[tuple[Spec, Span | None]] = []
         self.layouts = captures.layouts
@@ -86,16 +92,44 @@ class Specialiser:
         memory = low.memory if low is not None else None
         if memory is None:
             spec = self.specialise(definition, ("function", function), args, low, span, self.lower_definition)
-            return self.emit_call(low, spec, args)
+            result = self.emit_call(low, spec, args)
+            return result if low is None else returned(low, result)
+        assert low is not None
         handed = Handed(memory)
         args = handed.arguments(args)
         running = next((spec for spec, _ in reversed(self.stack) if spec.definition is definition), None)
-        if running is not None and low is not None:
+        if running is not None:
             args = {name: same_lists(low, thing, running.params.get(name)) for name, thing in args.items()}
         if running is not None or is_recursive(function):
             args = {name: widen_numbers(low, thing) for name, thing in args.items()}
         spec = self.specialise(definition, ("function", function), args, low, span, self.lower_definition)
-        return handed.result(self.emit_call(low, spec, args), span)
+        return returned(low, handed.result(self.emit_call(low, spec, args), span))
+
+    def call_inner(
+        self,
+        low: Lowering,
+        definition: Definition,
+        args: dict[str, Abstract],
+        cells: dict[str, Abstract],
+        written: list[str],
+        span: Span | None,
+    ) -> Abstract:
+        """The result of calling a function inside a function: of `written` cells, a tuple with what they hold then."""
+        recursive = any(f.definition is definition for thing in cells.values() for f in functions_in(thing))
+        running = next((spec for spec, _ in reversed(self.stack) if spec.definition is definition), None)
+        handed = Handed(low.memory) if low.memory is not None else None
+        given = {**args, **cells}
+        if handed is not None:
+            given = handed.arguments(given)
+            if running is not None:
+                given = {name: same_lists(low, thing, running.params.get(name)) for name, thing in given.items()}
+        if recursive or running is not None:
+            for name in [*args, *written, *(n for n in given if n.startswith("@"))]:
+                given[name] = widen_numbers(low, given[name])
+        lower = partial(lower_inner, written=written)
+        spec = self.specialise(definition, ("inner", definition, tuple(written)), given, low, span, lower)
+        result = self.emit_call(low, spec, given)
+        return result if handed is None else handed.result(result, span)
 
     def specialise(
         self,
@@ -111,7 +145,9 @@ class Specialiser:
         """Finds or makes the specialisation for these arguments, and makes sure that it is lowered."""
         leaves = [v for thing in args.values() for v in thing.leaves()]
         inputs = set(self.module.inputs)
-        key = (identity, tuple(args), tuple(_erased(t).key() for t in args.values()),
+        handled = () if low is None else caught(low)
+        kept = low is not None and bool(handled) and keeps(low)
+        key = (identity, handled, kept, tuple(args), tuple(_erased(t).key() for t in args.values()),
                tuple(v.id if v in inputs else -1 for v in leaves))
         spec = self.specs.get(key)
         if spec is None:
@@ -123,7 +159,7 @@ class Specialiser:
             fresh = iter([v if v in inputs else Value(_never_null(v.type)) for v in leaves])
             params = {name: thing.replace(fresh) for name, thing in args.items()}
             title = title or definition.name
-            spec = Spec(key, self._name(title), title, params, lower, definition, plain)
+            spec = Spec(key, self._name(title), title, params, lower, definition, plain, handled, kept)
             self.specs[key] = spec
         self._note_nullable(spec, leaves, low)
         if spec.running:
@@ -220,7 +256,9 @@ class Specialiser:
         ]
         fresh = iter(values)
         body = Block()
-        low = Lowering(self, spec.definition, Builder(body, type_rule), RULES)
+        low = Lowering(self, spec.definition, WatchedBuilder(body, type_rule), RULES)
+        low.caught, low.keeps = spec.caught, spec.keeps
+        watch(low)
         low.scope.names = {name: thing.replace(fresh) for name, thing in spec.params.items()}
         for name in [n for n in low.scope.names if n[0] not in "@#"]:
             low.scope.names[name] = low.hold(low.scope.names[name])
@@ -235,6 +273,7 @@ class Specialiser:
         finally:
             self.lowerings.pop()
         if low.memory is not None:
+            demand_none_left_behind(low)
             settle_returns(low, spec, given)
         results = self._returns(spec, low)
         params = [v for v in values if v not in inputs]
@@ -274,11 +313,13 @@ class Specialiser:
             self._checked.add(definition)
 
     @staticmethod
-    def lower_definition(low: Lowering) -> None:
+    def lower_body(low: Lowering) -> None:
         """The body of a function; falling off its end returns None."""
         low.block(low.definition.body)
         low.returns.append(Pending(low.b.block, low.scope, low.b.span, NONE))
         low.ended.add(low.b.block)
+
+    lower_definition = lower_body
 
     def empty_list(self) -> bool:
         """Whether a list of results of which none is known may be taken as empty now."""

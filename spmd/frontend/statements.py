@@ -10,18 +10,24 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gast
+import numpy as np
 
-from spmd.errors import UnsupportedType
+from spmd.errors import UnsupportedSyntax, UnsupportedType
 from spmd.frontend.bindings import bind
+from spmd.frontend.closures import keep
 from spmd.frontend.comprehensions import Doing
 from spmd.frontend.conditions import condition
+from spmd.frontend.exceptions import assert_, raise_
+from spmd.frontend.exits import finish, jump
 from spmd.frontend.expressions import expression
 from spmd.frontend.fence import refuse
+from spmd.frontend.functions import define
+from spmd.frontend.handlers import try_
 from spmd.frontend.identities import Object, is_mutable
 from spmd.frontend.loops import for_loop, while_loop
 from spmd.frontend.lowering import Lowering
-from spmd.frontend.operations import BINARY, binary, end_in_error, guard
-from spmd.frontend.values import NONE, Abstract, Const, Static, holds_iterable
+from spmd.frontend.operations import BINARY, in_place
+from spmd.frontend.values import NONE, UNBOUND, Abstract, Const, Static, holds_iterable
 from spmd.frontend.writes import augment, augment_object
 
 
@@ -61,7 +67,7 @@ def _augassign(low: Lowering, s: Any) -> None:
             return one
         if is_mutable(one):
             low.needs_objects()
-        return binary(low, symbol, fold, one, new, s)
+        return in_place(low, symbol, fold, one, new, s)
 
     low.scope.names[s.target.id] = low.hold(low.spread(old, run, keep=True))
 
@@ -72,6 +78,10 @@ def _expr(low: Lowering, s: Any) -> None:
 
 
 def _if(low: Lowering, s: Any) -> None:
+    early: frozenset[str] = getattr(s, "binds_before", frozenset())
+    for name in early & low.definition.liveness.tail[s] if early else ():
+        text = f"'{name}', which a case with a guard binds, may be read where the guard has failed"
+        raise low.error(UnsupportedSyntax, text, s.test, "give it a name of its own in that case.")
     cond = condition(low, s.test)
     if isinstance(cond.value, Const):
         low.scope.facts = low.scope.facts.both(cond.yes if cond.value.value else cond.no)
@@ -96,50 +106,44 @@ def _return(low: Lowering, s: Any) -> None:
     low.locate(s)
     if holds_iterable(thing):
         raise low.error(UnsupportedType, "a range or an iterator cannot be returned in lanes", s, "return a list.")
-    low.end(low.returns, thing)
+    finish(low, keep(low, thing, s))
 
 
 def _break(low: Lowering, s: Any) -> None:
-    low.end(low.loops[-1].breaks)
+    jump(low, "break")
 
 
 def _continue(low: Lowering, s: Any) -> None:
-    low.end(low.loops[-1].continues)
+    jump(low, "continue")
 
 
-def _raise(low: Lowering, s: Any) -> None:
-    """`raise Class("text")` with constant arguments."""
-    error = s.exc
-    if error is None or s.cause is not None:
-        raise refuse(low.definition, s, low.sp.chain())
-    arguments = error.args if isinstance(error, gast.Call) else []
-    name = error.func if isinstance(error, gast.Call) else error
-    kind = low.settled(expression(low, name))
-    values = [low.settled(expression(low, a)) for a in arguments]
-    constant = all(isinstance(v, Const) for v in values) and not getattr(error, "keywords", [])
-    if not constant or not isinstance(kind, Static) or not _is_exception(kind.value):
-        raise refuse(low.definition, s, low.sp.chain())
-    low.locate(s)
-    end_in_error(low, (kind.value, tuple(v.value for v in values)))  # type: ignore[attr-defined]
+def _with(low: Lowering, s: Any) -> None:
+    """`with np.errstate(...)`: floating-point flags are no part of what an example gives."""
+    for item in s.items:
+        call = item.context_expr
+        callee = low.expression(call.func) if isinstance(call, gast.Call) else None
+        if not isinstance(callee, Static) or callee.value is not np.errstate or item.optional_vars is not None:
+            raise low.error(UnsupportedSyntax, "this 'with' cannot run in lanes", call,
+                            "np.errstate can; leave others outside the function.")
+        if call.args:
+            raise refuse(low.definition, s, low.sp.chain())
+        for keyword in call.keywords:
+            mode = low.expression(keyword.value)
+            if not isinstance(mode, Const) or mode.value not in ("ignore", "warn", None):
+                raise low.error(UnsupportedSyntax, "only the modes 'ignore' and 'warn' of np.errstate can run in lanes",
+                                keyword.value, "test for the case with 'if'.")
+    block(low, s.body)
 
 
-def _is_exception(value: Any) -> bool:
-    return isinstance(value, type) and issubclass(value, Exception)
-
-
-def _assert(low: Lowering, s: Any) -> None:
-    cond = condition(low, s.test)
-    message = low.settled(expression(low, s.msg)) if s.msg is not None else None
-    if message is not None and not isinstance(message, Const):
-        raise refuse(low.definition, s, low.sp.chain())
-    low.locate(s)
-    error = (AssertionError, () if message is None else (message.value,))
-    if isinstance(cond.value, Const):
-        if not cond.value.value:
-            end_in_error(low, error)
-        return
-    guard(low, low.value(cond.value), error)
-    low.scope.facts = low.scope.facts.both(cond.yes)
+def _delete(low: Lowering, s: Any) -> None:
+    """`del name`, of one or several."""
+    for target in s.targets:
+        for name in target.elts if isinstance(target, (gast.Tuple, gast.List)) else [target]:
+            if not isinstance(name, gast.Name):
+                raise refuse(low.definition, s, low.sp.chain())
+            read = gast.Name(id=name.id, ctx=gast.Load(), annotation=None, type_comment=None)
+            expression(low, gast.copy_location(read, name))
+            low.scope.names[name.id] = UNBOUND
 
 
 def _do(low: Lowering, s: Any) -> None:
@@ -153,5 +157,7 @@ def _pass(low: Lowering, s: Any) -> None:
 RULES: dict[type, Callable[[Lowering, Any], None]] = {
     gast.Assign: _assign, gast.AnnAssign: _annassign, gast.AugAssign: _augassign, gast.Expr: _expr, gast.If: _if,
     gast.Return: _return, gast.Break: _break, gast.Continue: _continue, gast.While: while_loop, gast.For: for_loop,
-    gast.Pass: _pass, Doing: _do, gast.Raise: _raise, gast.Assert: _assert,
+    gast.Pass: _pass, Doing: _do, gast.Raise: raise_, gast.Assert: assert_, gast.Try: try_,
+    gast.With: _with,
+    gast.FunctionDef: define, gast.Delete: _delete, gast.Global: _pass, gast.Nonlocal: _pass,
 }

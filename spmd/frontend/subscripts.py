@@ -84,6 +84,10 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
         if isinstance(thing, Leaf):
             index[k] = present_index(low, index[k])
         return low.spread(index[k], lambda one: pick(low, thing, [*before, one, *after], several, node))
+    if isinstance(thing, (Struct, Node)) and not several and not isinstance(index[0], tuple):
+        own = low.overloaded("__getitem__", [thing, index[0]], node)
+        if own is not None:
+            return own
     if isinstance(thing, Struct):
         return _struct_item(low, thing, index, several, node)
     if isinstance(thing, Table):

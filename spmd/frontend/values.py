@@ -8,7 +8,7 @@ other, and two things of equal `key` can be exchanged leaf by leaf.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -262,6 +262,39 @@ class Method(Abstract):
         return ("method", self.owner.key(), self.name)
 
 
+class Compound(Abstract):
+    """Base of things made of other things in a fixed `form`."""
+
+    @property
+    def parts(self) -> tuple[Abstract, ...]:
+        """The things that it is made of."""
+        raise NotImplementedError
+
+    @property
+    def form(self) -> Any:
+        """Hashable: all but the parts."""
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """How an error names it."""
+        raise NotImplementedError
+
+    def around(self, parts: tuple[Abstract, ...]) -> Compound:
+        """The same form of other parts."""
+        raise NotImplementedError
+
+    def leaves(self) -> Iterator[Value]:
+        for part in self.parts:
+            yield from part.leaves()
+
+    def replace(self, leaves: Iterator[Value]) -> Compound:
+        return self.around(tuple(part.replace(leaves) for part in self.parts))
+
+    def key(self) -> Any:
+        return (*self.form, tuple(part.key() for part in self.parts))
+
+
 @dataclass(frozen=True, eq=False)
 class Iterable(Abstract):
     """What `range`, `enumerate`, `zip` and `reversed` give: `count` items, item i made by `at(i)`.
@@ -290,6 +323,41 @@ def holds_iterable(thing: Abstract) -> bool:
     if isinstance(thing, Struct):
         return any(map(holds_iterable, thing.items))
     return isinstance(thing, Iterable)
+
+
+def parts_of(thing: Abstract) -> tuple[Abstract, ...]:
+    """The things that a thing holds."""
+    if isinstance(thing, Struct):
+        return thing.items
+    if isinstance(thing, Choice):
+        return thing.alternatives
+    if isinstance(thing, Compound):
+        return thing.parts
+    if isinstance(thing, Method):
+        return (thing.owner,)
+    if isinstance(thing, Table):
+        return (thing.entries,)
+    return (thing.item,) if isinstance(thing, (Run, Grown)) else ()
+
+
+def around(thing: Abstract, parts: tuple[Abstract, ...]) -> Abstract:
+    """The thing with other parts in the places of its own."""
+    if isinstance(thing, Compound):
+        return thing.around(parts)
+    if isinstance(thing, Struct):
+        return replace(thing, items=parts)
+    if isinstance(thing, Choice):
+        return replace(thing, alternatives=parts)
+    if isinstance(thing, Method):
+        return replace(thing, owner=parts[0])
+    return replace(thing, item=parts[0]) if isinstance(thing, Run) else thing
+
+
+def inner_thing(thing: Abstract) -> Abstract | None:
+    """What a result cannot be: a function, class, formatted string or exception that a thing is or holds."""
+    if isinstance(thing, (Static, Method, Compound)):
+        return thing
+    return next((found for part in parts_of(thing) if (found := inner_thing(part)) is not None), None)
 
 
 def is_number(thing: Abstract) -> bool:
@@ -340,4 +408,6 @@ def describe(thing: Abstract) -> str:
         return f"'{getattr(thing.value, '__name__', type(thing.value).__name__)}'"
     if isinstance(thing, Method):
         return f"method '{thing.name}'"
+    if isinstance(thing, Compound):
+        return thing.title
     return "an iterator" if isinstance(thing, Iterable) else thing.label

@@ -19,7 +19,7 @@ from spmd.frontend.identities import Object, Step
 from spmd.frontend.list_methods import extend_list, set_item
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.objects import put
-from spmd.frontend.operations import BINARY, binary, guard, refuse_own
+from spmd.frontend.operations import BINARY, guard, in_place, refuse_own
 from spmd.frontend.subscripts import index_parts, is_mask, pick, present_index
 from spmd.frontend.values import (
     NONE,
@@ -283,7 +283,7 @@ def augment_object(low: Lowering, owner: Object, new: Abstract, s: Any) -> bool:
 
 def _operated(low: Lowering, old: Abstract, new: Abstract, s: Any) -> Abstract:
     symbol, fold = BINARY[type(s.op)]
-    return binary(low, symbol, fold, old, new, s)
+    return in_place(low, symbol, fold, old, new, s)
 
 
 def _in_place(low: Lowering, owner: Object, new: Abstract, s: Any) -> bool:

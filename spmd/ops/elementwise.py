@@ -85,6 +85,7 @@ def _primitive(
         raises_on_python("".join(python_kinds)),
         name if chain is None else chain,
         samples=samples,
+        errors=(ArithmeticError,),
     )
 
 
@@ -294,7 +295,7 @@ ELEMENTWISE: tuple[Primitive, ...] = (
     Primitive(
         "div", elementwise("div", 2, "f"), _divided,
         rows_of(lambda a, b: np.divide(a, b), _divided, f=python.div_float),
-        rule(_div), raises_on_python("f"), "div",
+        rule(_div), raises_on_python("f"), "div", errors=(ArithmeticError,),
         samples=FLOAT_PAIRS + ZERO_DIVISORS + (((1.0, 0.0), {"ints": True}),),
     ),
     _primitive(

@@ -85,6 +85,7 @@ class Primitive:
               adjoint helpers, the sizes of the shape added into). Rows are then bucketed by these values, and the rows
               rule gets them uniform. Empty where the result's sizes follow from the operands' sizes.
     samples   operand value tuples (with attrs) for the registry test: (args, attrs).
+    errors    bases of all that it can raise.
     """
 
     name: str
@@ -97,3 +98,4 @@ class Primitive:
     pointwise: bool = False
     sizes: Callable[[Sequence[Type], dict[str, Any]], tuple[int, ...]] = field(default=lambda types, attrs: ())
     samples: Samples = ()
+    errors: tuple[type[Exception], ...] = (Exception,)

@@ -27,6 +27,7 @@ from spmd.ops.linear_solvers import LINEAR_SOLVERS
 from spmd.ops.numpy_calls import METHODS as METHODS
 from spmd.ops.numpy_calls import NUMPY as NUMPY
 from spmd.ops.numpy_calls import rule_of as rule_of
+from spmd.ops.outcomes import outcomes
 from spmd.ops.primitive import Primitive
 from spmd.ops.reduce import REDUCE
 from spmd.ops.scalars import SCALARS
@@ -42,7 +43,7 @@ from spmd.ops.writing import WRITING
 FAMILIES: tuple[tuple[Primitive, ...], ...] = (
     ELEMENTWISE, TRANSCENDENTAL, COMPARE, CASTS, SCALARS, REDUCE, LINALG, BROADCASTING, SHAPING, SLICING, INDEXING,
     CREATION, SCANNING, SORTING, TRIANGLES, ELEMENTARY, INTEGERS, SPECIALS, CONVOLUTION, LINEAR_SOLVERS, DECOMPOSITIONS,
-    DEMANDING, WRITING,
+    DEMANDING, WRITING, outcomes(lambda name: PRIMITIVES[name]),
 )
 
 

@@ -80,6 +80,7 @@ def function_of_floats(
         name if chain is None else chain,
         pointwise=True,
         samples=samples,
+        errors=(ValueError, OverflowError),
     )
 
 

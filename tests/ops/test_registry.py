@@ -62,6 +62,7 @@ def test_the_type_rule_says_what_one_example_gives(name: str, float32: bool) -> 
         type_ = primitive.infer(typed(args), attrs)
         if isinstance(value, Exception):
             assert primitive.raises(typed(args), attrs), (args, attrs, value)
+            assert isinstance(value, primitive.errors), (args, attrs, value)
         else:
             assert fits(value, type_), (args, attrs, value, type_)
 

@@ -241,8 +241,8 @@ class OpWriter(StructuralWriter):
         shape = self.source.constant(array.type.shape)
         args = ", ".join(h.name for h in index)
         data, rows = array.source
-        read = self.source.function(structural.element)
-        self.source.line(f"{name} = {read}({data}, {rows}, ({args},), {shape}, K, {self.fails(op)})")
+        read, text = self.source.function(structural.element), self.source.constant(op.attrs.get("text", ""))
+        self.source.line(f"{name} = {read}({data}, {rows}, ({args},), {shape}, K, {self.fails(op)}, {text})")
         self.set(op.result, name, "rows")
 
 

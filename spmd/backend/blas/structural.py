@@ -6,12 +6,12 @@ never read out of bounds. Must not know regions or code generation.
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from spmd.ops.outcomes import exception
 from spmd.runtime.faults import Faults
 from spmd.runtime.ragged import Array, Ragged, packed, runs
 
@@ -98,22 +98,16 @@ def run_rows(run: Pair) -> Any:
 
 def make_error(error: Any) -> Callable[[int], BaseException]:
     """`error` attribute -> builds the exception. A class or the name of a builtin one, and its arguments."""
-    kind, args = error
-    if isinstance(kind, str):
-        kind = getattr(builtins, kind)
-
-    def make(row: int) -> BaseException:
-        out: BaseException = kind(*args)
-        return out
-
-    return make
+    return lambda row: exception(error)
 
 
-def element(data: Array, rows: Any, index: Sequence[Any], shape: Sequence[int], size: int, faults: Faults) -> Array:
+def element(
+    data: Array, rows: Any, index: Sequence[Any], shape: Sequence[int], size: int, faults: Faults, text: str = ""
+) -> Array:
     """data[rows, i, j, ...] without reading whole rows; `shape`: sizes of the indexed axes."""
     if isinstance(rows, slice):
         rows = np.arange(rows.start, rows.stop, rows.step or 1)
-    return data[(rows, *bounded(index, shape, size, faults))]
+    return data[(rows, *bounded(index, shape, size, faults, text))]
 
 
 def bounded(

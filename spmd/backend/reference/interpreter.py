@@ -7,7 +7,6 @@ It must not know regions, frames in columns, masks, or any other target.
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from spmd.backend.reference.values import nbytes, of_row, scalar, to_rows
 from spmd.errors import InternalError, MemoryBudgetError
 from spmd.ir.core import Block, Function, Module, Op, Value
 from spmd.ir.types import Num, Type
+from spmd.ops.outcomes import exception
 from spmd.ops.table import PRIMITIVES
 from spmd.source import Span
 
@@ -189,7 +189,7 @@ class Interpreter:
     def _nonnull(self, active: Activation, op: Op) -> None:
         row = self._value(active, op.operands[0])
         if row < 0:
-            raise Raised(error_of(op.attrs["error"]), op.span)
+            raise Raised(exception(op.attrs["error"]), op.span)
         self._define(active, op, row)
 
     def _assured(self, active: Activation, op: Op) -> None:
@@ -207,7 +207,7 @@ class Interpreter:
 
     def _guard(self, active: Activation, op: Op) -> None:
         if not self._value(active, op.operands[0]):
-            raise Raised(error_of(op.attrs["error"]), op.span)
+            raise Raised(exception(op.attrs["error"]), op.span)
 
     # ----------------------------------------------------------------------------------------- control flow
     def _if(self, active: Activation, op: Op) -> None:
@@ -258,7 +258,7 @@ class Interpreter:
         self._leave(active, [self._get(active, v) for v in op.operands])
 
     def _raise(self, active: Activation, op: Op) -> None:
-        raise Raised(error_of(op.attrs["error"]), op.span)
+        raise Raised(exception(op.attrs["error"]), op.span)
 
     def _unreachable(self, active: Activation, op: Op) -> None:
         raise InternalError(f"{active.function.name} reached a point that it cannot reach", span=op.span)
@@ -328,13 +328,6 @@ class Interpreter:
         if self.trace is not None:
             self.trace.append(Element(given, index, element))
         return element
-
-
-def error_of(error: tuple[Any, tuple[Any, ...]]) -> BaseException:
-    """The exception that an `error` attribute describes."""
-    kind, args = error
-    made: BaseException = (getattr(builtins, kind) if isinstance(kind, str) else kind)(*args)
-    return made
 
 
 def conforming(op: Op, value: Any) -> Any:

@@ -5,7 +5,17 @@ the arrays in the same order; `results` and `gradients` build what a call return
 the compiler needs of `batching`.
 """
 
+from __future__ import annotations
+
 from batching import Packed as Packed
 from batching import pack as pack
 from batching.schema import PackedSchema as PackedSchema
 from batching.schema import intern as intern
+from batching.schema import text
+
+
+class Spelled(str):
+    """The string of a number that `intern` gave."""
+
+    def __new__(cls, number: int) -> Spelled:
+        return super().__new__(cls, text(number))
