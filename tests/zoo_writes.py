@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -441,3 +442,43 @@ def reads_a_key_that_may_be_missing(xs, k):
     for i, x in enumerate(xs):
         places[x] = i
     return places[k] if k < 6 else -1, k in places
+
+
+# ------------------------------------------------------------------------------------------------ queues, sets, order
+@zoo.add(integers(1, 12, 2, first=((1, 1), (11, 5))))
+def searches_by_breadth(n, start):
+    queue, seen = deque([start % n]), set()
+    seen.add(start % n)
+    order = []
+    while queue:
+        u = queue.popleft()
+        order.append(u)
+        for v in (u * 2 % n, (u + 3) % n):
+            if v not in seen:
+                seen.add(v)
+                queue.append(v)
+    return order, len(seen), 3 in seen
+
+
+def _by_remainder(x):
+    return x % 3, -x
+
+
+@zoo.add(_lists)
+def puts_in_order(xs):
+    down = xs[:]
+    down.sort(reverse=True)
+    paired = sorted([(x % 4, i) for i, x in enumerate(xs)], reverse=True)
+    return sorted(xs), down, sorted(xs, key=_by_remainder), paired
+
+
+@zoo.add(pairs(_lists, integers(0, 9)), raises=True)
+def changes_a_set(xs, k):
+    s = set()
+    for x in xs:
+        if x % 2 == 0:
+            s.add(x)
+        else:
+            s.discard(x + 1)
+    s.remove(k)
+    return len(s), 4 in s

@@ -7,6 +7,7 @@ give the thing itself and the difference could be seen.
 from __future__ import annotations
 
 import operator
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +18,11 @@ from spmd.frontend.attributes import dimension
 from spmd.frontend.comprehensions import comprehension, mapped
 from spmd.frontend.iterables import fixed, iterable, make_enumerate, make_range, make_reversed, make_zip
 from spmd.frontend.library import call_numpy
+from spmd.frontend.list_sorting import sorted_call
 from spmd.frontend.lists import length
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import binary, both, negated, truth
+from spmd.frontend.queues import make
 from spmd.frontend.runs import as_column, demand_empty, extremum
 from spmd.frontend.values import (
     UNBOUND,
@@ -229,4 +232,7 @@ BUILTINS: dict[Any, Any] = {
     tuple: lambda low, args, kwargs, node: _sequence(low, args, kwargs, node, "tuple"),
     list: lambda low, args, kwargs, node: _sequence(low, args, kwargs, node, "list"),
     dict: _dict,
+    set: lambda low, args, kwargs, node: make(low, "set", args, kwargs, node),
+    deque: lambda low, args, kwargs, node: make(low, "deque", args, kwargs, node),
+    sorted: lambda low, args, kwargs, node: sorted_call(low, args, kwargs, mapped, node),
 }

@@ -44,6 +44,9 @@ def iterable(low: Lowering, thing: Abstract, node: Any) -> Iterable:
         return _over_run(low, thing)
     if isinstance(thing, Table):
         return _over_grown(low, tables.part(low, thing, "keys"))
+    if isinstance(thing, Grown) and thing.kind == "set":
+        raise low.error(UnsupportedType, "a set cannot be run over in lanes: its order is that of hashes", node,
+                        "keep a list beside it.")
     if isinstance(thing, Grown):
         return _over_grown(low, thing)
     if isinstance(thing, Node):

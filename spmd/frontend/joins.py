@@ -147,7 +147,9 @@ def _merge_cells(a: Cell, b: Cell) -> Cell:
 
 def _merge_lists(a: Abstract, b: Abstract) -> Abstract | None:
     """The list of varying length that holds two lists which are not of one structure."""
-    if not all(isinstance(t, Grown) or isinstance(t, (Struct, Run)) and t.kind == "list" for t in (a, b)):
+    if not all(isinstance(t, (Grown, Struct, Run)) and t.kind in ("list", "deque", "set") for t in (a, b)):
+        return None
+    if a.kind != b.kind:  # type: ignore[attr-defined]
         return None
     if isinstance(a, Struct) and isinstance(b, Struct) and len(a.items) == len(b.items):
         return None
@@ -159,7 +161,8 @@ def _merge_lists(a: Abstract, b: Abstract) -> Abstract | None:
 def _in_columns(a: Abstract, b: Abstract) -> Grown:
     items = [*_items(a), *_items(b)]
     size = _size(a) if _size(a) == _size(b) else None
-    return grown_of(join_all(map(widen, items)) if items else UNBOUND, size)
+    kind = a.kind if isinstance(a, Grown) else "list"
+    return grown_of(join_all(map(widen, items)) if items else UNBOUND, size, kind)
 
 
 def _merge_dicts(a: Abstract, b: Abstract) -> Abstract | None:
@@ -202,7 +205,7 @@ def _items(thing: Abstract) -> tuple[Abstract, ...]:
     return tuple(i for i in found if i is not UNBOUND)
 
 
-def grown_of(item: Abstract, size: int | None = None) -> Grown:
+def grown_of(item: Abstract, size: int | None = None, kind: str = "list") -> Grown:
     """A list in columns, of varying length or of one `size`; placeholders for leaves. Raises JoinError where items have
     no columns."""
     columns = []
@@ -213,7 +216,7 @@ def grown_of(item: Abstract, size: int | None = None) -> Grown:
         columns.append(Value(Num(type_.dtype, (size, *type_.shape))))
     if any(True for _ in _objects(item)):
         raise JoinError("a list that grows cannot hold lists that are written to")
-    return Grown(item, tuple(columns), Value(Num("int64")))
+    return Grown(item, tuple(columns), Value(Num("int64")), kind)
 
 
 def _objects(thing: Abstract) -> Iterator[Object]:

@@ -59,7 +59,7 @@ def set_item(low: Lowering, owner: Object, held: Abstract, index: Any, thing: Ab
     leaves = low.attempt(lambda: low.converter.convert(value, whole.item), node)
     cells = map(low.converter.cell, leaves)
     columns = [low.b.emit("put_index", c, v, place, exact=True) for c, v in zip(whole.columns, cells)]
-    memory.write(owner, Grown(whole.item, tuple(columns), whole.count), node)
+    memory.write(owner, whole.holding(columns, whole.count), node)
 
 
 def extend_list(low: Lowering, owner: Object, held: Abstract, more: Abstract, node: Any) -> None:
@@ -69,14 +69,15 @@ def extend_list(low: Lowering, owner: Object, held: Abstract, more: Abstract, no
     more = low.settled(more)
     if isinstance(more, Struct) and more.kind in ("tuple", "namedtuple"):
         more = list_of(more.items)
-    if not is_list(more) or not is_list(held):
+    if not is_list(more) or not (is_list(held) or isinstance(held, Grown)):
         raise low.error(UnsupportedSyntax, f"{describe(held)} cannot be extended by {describe(more)} in lanes", node,
                         "extend by a list: xs += [...].")
-    _resize(low, owner, node)
+    demand_resizable(low, owner, node)
     memory.write(owner, joined(low, held, more, node), node)
 
 
-def _resize(low: Lowering, owner: Object, node: Any) -> None:
+def demand_resizable(low: Lowering, owner: Object, node: Any) -> None:
+    """Refuses to change the length of what a loop runs over."""
     if owner.ident in low.iterated:
         text = f"this list cannot be changed here: {SIZES}"
         raise low.error(UnsupportedSyntax, text, node, "run over a copy: xs[:].")
@@ -86,7 +87,7 @@ def append(low: Lowering, owner: Object, held: Abstract, thing: Abstract, node: 
     """xs.append(x)"""
     memory = low.memory
     assert memory is not None
-    _resize(low, owner, node)
+    demand_resizable(low, owner, node)
     thing = low.hold(thing)
     if isinstance(held, Struct):
         memory.write(owner, list_of((*held.items, thing)), node)
@@ -100,7 +101,7 @@ def appended(low: Lowering, held: Abstract, value: Abstract, node: Any) -> Grown
     leaves = low.attempt(lambda: low.converter.convert(value, whole.item), node)
     rows = [low.b.emit("stack", low.converter.cell(v), axis=0) for v in leaves]
     columns = [low.b.emit("concat", c, row, axis=0) for c, row in zip(whole.columns, rows)]
-    return Grown(whole.item, tuple(columns), low.b.emit("add", whole.count, low.converter.constant(1, COUNT)))
+    return whole.holding(columns, low.b.emit("add", whole.count, low.converter.constant(1, COUNT)))
 
 
 def without(low: Lowering, whole: Grown, place: Value) -> Grown:
@@ -109,14 +110,14 @@ def without(low: Lowering, whole: Grown, place: Value) -> Grown:
     after = b.emit("add", place, one)
     parts = [(_cut(low, c, None, place), _cut(low, c, after, None)) for c in whole.columns]
     columns = [b.emit("concat", before, behind, axis=0) for before, behind in parts]
-    return Grown(whole.item, tuple(columns), b.emit("sub", whole.count, one))
+    return whole.holding(columns, b.emit("sub", whole.count, one))
 
 
 def pop(low: Lowering, owner: Object, held: Abstract, index: Abstract, node: Any) -> Abstract:
     """xs.pop(), xs.pop(i)"""
     memory = low.memory
     assert memory is not None
-    _resize(low, owner, node)
+    demand_resizable(low, owner, node)
     empty = (IndexError, ("pop from empty list",))
     if isinstance(held, Struct) and isinstance(index, Const):
         items = list(held.items)
@@ -135,7 +136,7 @@ def pop(low: Lowering, owner: Object, held: Abstract, index: Abstract, node: Any
     found = grown_item(low, whole, low.value(index, node), "pop index out of range")
     if isinstance(index, Const) and index.value == -1:
         fewer = b.emit("sub", whole.count, low.converter.constant(1, COUNT))
-        left = Grown(whole.item, tuple(_cut(low, c, None, fewer) for c in whole.columns), fewer)
+        left = whole.holding([_cut(low, c, None, fewer) for c in whole.columns], fewer)
     else:
         left = without(low, whole, _wrapped(low, low.value(index), whole.count))
     memory.write(owner, left, node)
@@ -158,7 +159,7 @@ def insert(low: Lowering, owner: Object, held: Abstract, index: Abstract, thing:
     """xs.insert(i, x): an index out of range is clipped."""
     memory = low.memory
     assert memory is not None
-    _resize(low, owner, node)
+    demand_resizable(low, owner, node)
     thing = low.hold(thing)
     if isinstance(held, Struct) and isinstance(index, Const):
         items = list(held.items)
@@ -175,7 +176,7 @@ def insert(low: Lowering, owner: Object, held: Abstract, index: Abstract, thing:
     columns = [b.emit("concat", _cut(low, c, None, place), row, _cut(low, c, place, None), axis=0)
                for c, row in zip(whole.columns, rows)]
     count = b.emit("add", whole.count, low.converter.constant(1, COUNT))
-    memory.write(owner, Grown(whole.item, tuple(columns), count), node)
+    memory.write(owner, whole.holding(columns, count), node)
 
 
 # ------------------------------------------------------------------------------------------------ methods
@@ -210,7 +211,7 @@ def _settled_insert(low: Lowering, owner: Object, held: Abstract, args: list[Abs
 
 
 def _clear(low: Lowering, owner: Object, held: Abstract, args: list[Abstract], node: Any) -> Abstract:
-    _resize(low, owner, node)
+    demand_resizable(low, owner, node)
     assert low.memory is not None
     low.memory.write(owner, list_of(()), node)
     return Const(None)
@@ -259,7 +260,7 @@ def _reverse(low: Lowering, owner: Object, held: Abstract, args: list[Abstract],
     whole = grown(low, held, (), node)
     attrs = {"axis": 0, "step": -1, "given": (False, False)}
     columns = tuple(low.b.emit("dynslice", c, **attrs) for c in varying(low, whole).columns)
-    low.memory.write(owner, Grown(whole.item, columns, whole.count), node)
+    low.memory.write(owner, whole.holding(columns, whole.count), node)
     return Const(None)
 
 

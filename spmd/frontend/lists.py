@@ -26,7 +26,7 @@ RANGE = "list index out of range"
 
 # ------------------------------------------------------------------------------------------------ kinds of lists
 def is_list(thing: Abstract) -> bool:
-    return isinstance(thing, Grown) or isinstance(thing, (Struct, Run)) and thing.kind == "list"
+    return isinstance(thing, (Grown, Struct, Run)) and thing.kind == "list"
 
 
 def grown(low: Lowering, thing: Abstract, more: tuple[Abstract, ...] = (), node: Any = None) -> Grown:
@@ -36,7 +36,8 @@ def grown(low: Lowering, thing: Abstract, more: tuple[Abstract, ...] = (), node:
     own = thing.items if isinstance(thing, Struct) else (thing.item,)  # type: ignore[attr-defined]
     items = [widen(i) for i in (*own, *more) if i is not UNBOUND]
     size = len(thing.items) if isinstance(thing, Struct) else thing.size if isinstance(thing, Grown) else None
-    target = low.attempt(lambda: grown_of(join_all(items) if items else UNBOUND, size), node)
+    kind = thing.kind if isinstance(thing, Grown) else "list"
+    target = low.attempt(lambda: grown_of(join_all(items) if items else UNBOUND, size, kind), node)
     if isinstance(thing, Grown) and thing.key() == target.key():
         return thing
     leaves = low.attempt(lambda: low.converter.convert(thing, target), node)
@@ -59,7 +60,7 @@ def varying(low: Lowering, thing: Grown) -> Grown:
     """A list in columns as one whose length is not known."""
     if thing.size is None:
         return thing
-    target = grown_of(thing.item)
+    target = grown_of(thing.item, None, thing.kind)
     made = target.replace(iter(low.converter.convert(thing, target)))
     assert isinstance(made, Grown)
     return made
@@ -137,7 +138,7 @@ def grown_slice(low: Lowering, thing: Grown, bounds: tuple[Abstract, Abstract, A
         count = low.b.emit("dim", columns[0], axis=0)
     else:
         count = low.b.emit("dim", low.b.emit("dynslice", _places(low, thing.count), *values, **attrs), axis=0)
-    return Grown(thing.item, tuple(columns), low.b.emit("cast", count, dtype="int64", python=False))
+    return thing.holding(columns, low.b.emit("cast", count, dtype="int64", python=False))
 
 
 def _places(low: Lowering, count: Value) -> Value:
@@ -160,7 +161,7 @@ def of_lists(low: Lowering, symbol: str, x: Abstract, y: Abstract, node: Any) ->
     if symbol == "in" and isinstance(y, Table):
         return low.rules.has(low, y, x, node)
     if symbol == "in":
-        return within(low, y, x, node) if isinstance(y, (Grown, Run)) and is_list(y) else None
+        return within(low, y, x, node) if isinstance(y, Grown) or isinstance(y, Run) and is_list(y) else None
     if symbol == "+" and is_list(x) and is_list(y):
         return joined(low, x, y, node)
     for one, other in ((x, y), (y, x)):
@@ -179,7 +180,7 @@ def joined(low: Lowering, x: Abstract, y: Abstract, node: Any) -> Abstract:
     if UNBOUND in (first.item, second.item):
         return first if second.item is UNBOUND else second
     columns = [low.b.emit("concat", a, b, axis=0) for a, b in zip(first.columns, second.columns)]
-    return Grown(first.item, tuple(columns), low.b.emit("add", first.count, second.count))
+    return first.holding(columns, low.b.emit("add", first.count, second.count))
 
 
 def repeated(low: Lowering, thing: Abstract, times: Abstract, node: Any) -> Abstract:
@@ -202,7 +203,7 @@ def repeated(low: Lowering, thing: Abstract, times: Abstract, node: Any) -> Abst
         inner = column.type.shape[1:]  # type: ignore[union-attr]
         dims = b.emit("stack", count, *(low.converter.constant(n, COUNT) for n in inner), axis=0)
         columns.append(b.emit("fill_to" if not inner else "broadcast_to", row, dims, shape=(None, *inner)))
-    return Grown(one.item, tuple(columns), count)
+    return one.holding(columns, count)
 
 
 # ------------------------------------------------------------------------------------------------ looking through

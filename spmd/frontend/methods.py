@@ -9,17 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedAttribute
-from spmd.frontend import tables
+from spmd.frontend import queues, tables
 from spmd.frontend.attributes import class_attribute, node_field, node_tag, present
+from spmd.frontend.comprehensions import mapped
 from spmd.frontend.identities import Object
 from spmd.frontend.library import call_numpy
 from spmd.frontend.list_methods import METHODS as LIST_METHODS
 from spmd.frontend.list_methods import list_method
+from spmd.frontend.list_sorting import sort
 from spmd.frontend.lists import is_list
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import tag_test
 from spmd.frontend.python_calls import call_python
-from spmd.frontend.values import Abstract, Const, Leaf, Method, Node, Struct, Table, describe, tuple_of
+from spmd.frontend.values import Abstract, Const, Grown, Leaf, Method, Node, Struct, Table, describe, tuple_of
 from spmd.ops.table import METHODS
 
 
@@ -28,6 +30,16 @@ def call_method(
 ) -> Abstract:
     """owner.name(*args, **kwargs)"""
     owner = low.settled(method.owner)
+    if isinstance(owner, Grown) and owner.kind != "list":
+        low.needs_objects()
+        assert isinstance(method.owner, Object)
+        _takes(low, method.name, 0, 9, args, kwargs, node)
+        return queues.method(low, method.owner, owner, method.name, args, node)
+    if method.function is None and is_list(owner) and method.name == "sort":
+        low.needs_objects()
+        held = low.hold(method.owner)
+        assert isinstance(held, Object)
+        return sort(low, held, owner, args, kwargs, mapped, node)
     if method.function is None and is_list(owner) and method.name in LIST_METHODS:
         return _of_list(low, method, args, kwargs, node)
     if method.function is not None:

@@ -92,7 +92,7 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
         return _struct_item(low, thing, index, several, node)
     if isinstance(thing, Table):
         return tables.read(low, thing, index[0] if not several else tuple_of(tuple(index)), node)
-    if isinstance(thing, Grown) and not several:
+    if isinstance(thing, Grown) and not several and thing.kind != "set":
         return _grown_pick(low, thing, index[0], node)
     if isinstance(thing, Run) and not several:
         return _run_pick(low, thing, index[0], node)
@@ -263,11 +263,11 @@ def _run_pick(low: Lowering, run: Run, part: Any, node: Any) -> Abstract:
 
 
 def _grown_pick(low: Lowering, thing: Grown, part: Any, node: Any) -> Abstract:
-    if isinstance(part, tuple):
+    if isinstance(part, tuple) and thing.kind == "list":
         return grown_slice(low, thing, part, node)
     if not (isinstance(part, (Leaf, Const)) and low.value(part).type.kind in "iub"):  # type: ignore[union-attr]
         raise low.error(TypeMismatch, f"list indices must be integers or slices, not {describe(part)}", node)
-    return grown_item(low, thing, low.value(part))
+    return grown_item(low, thing, low.value(part), f"{thing.kind} index out of range")
 
 
 def _clipped(low: Lowering, length: Value, bound: Abstract, default: int | None) -> Value:

@@ -131,7 +131,7 @@ def write(low: Lowering, owner: Object, held: Abstract, key: Abstract, thing: Ab
         leaves = low.attempt(lambda: low.converter.convert(entry, whole.entries.item), node)
         cells = map(low.converter.cell, leaves)
         columns = [b.emit("put_index", c, v, place, exact=True) for c, v in zip(whole.entries.columns, cells)]
-        memory.write(owner, Table(Grown(whole.entries.item, tuple(columns), whole.entries.count)), node)
+        memory.write(owner, Table(whole.entries.holding(columns, whole.entries.count)), node)
 
     def added() -> None:
         memory.write(owner, Table(appended(low, whole.entries, entry, node)), node)

@@ -7,7 +7,8 @@ other, and two things of equal `key` can be exchanged leaf by leaf.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -160,11 +161,13 @@ class Run(Abstract):
 @dataclass(frozen=True, eq=False)
 class Grown(Abstract):
     """A list in columns: `count` items (int64), an item being `item` with its leaves read from the columns, arrays
-    whose first axis is the list. Its length varies, unless the columns are of one `size`."""
+    whose first axis is the list. Its length varies, unless the columns are of one `size`. `kind` is 'list', 'deque' or
+    'set'."""
 
     item: Abstract
     columns: tuple[Value, ...]
     count: Value
+    kind: str = "list"
 
     @property
     def size(self) -> int | None:
@@ -177,10 +180,14 @@ class Grown(Abstract):
         yield self.count
 
     def replace(self, leaves: Iterator[Value]) -> Grown:
-        return Grown(self.item, tuple(next(leaves) for _ in self.columns), next(leaves))
+        return Grown(self.item, tuple(next(leaves) for _ in self.columns), next(leaves), self.kind)
+
+    def holding(self, columns: Sequence[Value], count: Value) -> Grown:
+        """A list of this kind around other columns."""
+        return Grown(self.item, tuple(columns), count, self.kind)
 
     def key(self) -> Any:
-        return ("grown", self.item.key(), tuple(v.type for v in self.columns))
+        return ("grown", self.kind, self.item.key(), tuple(v.type for v in self.columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,7 +383,7 @@ def class_of(thing: Abstract) -> type:
     if isinstance(thing, Run):
         return {"list": list, "tuple": tuple}.get(thing.kind, object)
     if isinstance(thing, (Grown, Table)):
-        return list if isinstance(thing, Grown) else dict
+        return {"list": list, "deque": deque, "set": set}[thing.kind] if isinstance(thing, Grown) else dict
     assert isinstance(thing, Leaf)
     type_ = thing.type
     if type_.rank:

@@ -97,10 +97,10 @@ class Results:
             return self._leaf(thing.type, next(leaves))
         if isinstance(thing, Const):
             return self._constant(thing.value)
-        if isinstance(thing, Grown) and thing.size is not None:
+        if isinstance(thing, Grown) and thing.kind == "list" and thing.size is not None:
             columns, _ = [next(leaves) for _ in thing.columns], next(leaves)
             return [self.stacked(thing.item, iter([c[:, k] for c in columns])) for k in range(thing.size)]
-        if isinstance(thing, (Run, Grown)):
+        if isinstance(thing, Run) or isinstance(thing, Grown) and thing.kind == "list":
             return self._list(thing, leaves)
         if isinstance(thing, Choice):
             return self._choice(thing, leaves)
@@ -135,7 +135,7 @@ class Results:
 
     def _column(self, thing: Abstract, leaves: Iterator[Any], count: int) -> tuple[Schema, Column]:
         """A structure as a column of `count` rows."""
-        if isinstance(thing, Grown):
+        if isinstance(thing, Grown) and thing.kind == "list":
             return self._grown(thing, leaves)
         if isinstance(thing, Run):
             parts = iter([self.fields(thing.table, k) for k in thing.fields])
