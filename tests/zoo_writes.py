@@ -482,3 +482,27 @@ def changes_a_set(xs, k):
             s.discard(x + 1)
     s.remove(k)
     return len(s), 4 in s
+
+
+# ------------------------------------------------------------------------------------------------ lists of lists
+@zoo.add(pairs(arrays((3,)), integers(0, 3)), wrt=(0,))
+def writes_into_rows_of_lists(x, i):
+    grid = [[0.0] * 3 for _ in range(2)]
+    grid[1][i] = x[0]
+    grid[i % 2][0] += x[1]
+    row = grid[1]
+    row[2] *= x[2]
+    parts = [np.zeros(2) for _ in range(3)]
+    parts[i][1] = x[i]
+    parts[0] += x[:2]
+    return grid[1][0] + grid[1][i], grid[0][0], row[2], parts[0] + parts[i]
+
+
+@zoo.add(pairs(integers(0, 3, 2), integers(0, 4)))
+def fills_neighbour_lists(i, j, n):
+    near = [[] for _ in range(3)]
+    near[i].append(j)
+    near[j].append(i)
+    for k in range(n):
+        near[k % 3].append(k)
+    return len(near[0]), len(near[i]), near[j][-1], sum(near[2])

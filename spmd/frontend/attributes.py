@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from spmd.errors import StructureError, UnsupportedAttribute, UnsupportedFunction
+from spmd.frontend.identities import INPUT
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.names import MISSING, NodeLayout, attribute_of, source_of_name, static
 from spmd.frontend.operations import end_in_error, guard, tag_test
@@ -95,7 +96,7 @@ def _of_static(low: Lowering, thing: Static, name: str, node: Any) -> Abstract:
     if not isinstance(thing.value, (type, types.ModuleType)):
         raise low.error(UnsupportedAttribute, f"attribute '{name}' of {describe(thing)} cannot be captured", node,
                         "pass it as an argument.")
-    return low.sp.globals.captured_attribute(thing.value, name)
+    return low.hold(low.sp.globals.captured_attribute(thing.value, name), INPUT)
 
 
 def _of_struct(low: Lowering, thing: Struct, name: str, node: Any) -> Abstract:
@@ -180,7 +181,7 @@ def node_field(low: Lowering, thing: Node, name: Any, node: Any) -> Abstract:
         _demand_field(low, tag, layout, classes, having, name)
     template, first = layout.fields[name]
     values = [low.load(row, thing.table, first + k, v.type) for k, v in enumerate(template.leaves())]
-    return template.replace(iter(values))
+    return low.hold(template.replace(iter(values)), INPUT)
 
 
 def _demand_field(
@@ -269,7 +270,7 @@ def class_attribute(low: Lowering, owner: Abstract, cls: type, name: str, node: 
     if value is MISSING:
         raise low.error(StructureError, f"'{cls.__name__}' object has no attribute '{name}'", node)
     found = static(value)
-    return found if found is not None else low.sp.globals.captured_attribute(cls, name)
+    return found if found is not None else low.hold(low.sp.globals.captured_attribute(cls, name), INPUT)
 
 
 # ---------------------------------------------------------------------------------------------- super()

@@ -11,10 +11,11 @@ from typing import Any
 import gast
 
 from spmd.errors import TypeMismatch, UnsupportedType
+from spmd.frontend.array_subscripts import array_item
 from spmd.frontend.fence import refuse
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import end_in_error, guard
-from spmd.frontend.subscripts import array_item, run_item, spread_node
+from spmd.frontend.subscripts import run_item, spread_node
 from spmd.frontend.values import (
     Abstract,
     Choice,

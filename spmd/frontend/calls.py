@@ -13,6 +13,7 @@ from typing import Any
 import gast
 
 from spmd.errors import TypeMismatch, UnsupportedFunction, UnsupportedType
+from spmd.frontend.attributes import attribute
 from spmd.frontend.builtin_calls import BUILTINS, over_generator
 from spmd.frontend.classes import construct, isinstance_test
 from spmd.frontend.compounds import Closure, Error, Partial
@@ -21,15 +22,19 @@ from spmd.frontend.exceptions import is_exception
 from spmd.frontend.functions import call_closure
 from spmd.frontend.identities import Object
 from spmd.frontend.library import CONSTANT, call_numpy, call_of_constants
+from spmd.frontend.list_methods import METHODS as LIST_METHODS
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.methods import call_method
 from spmd.frontend.python_calls import call_python, known
+from spmd.frontend.subscripts import on_item
 from spmd.frontend.values import Abstract, Const, Method, Node, Static, Struct, describe
 from spmd.ops.table import rule_of
 
 
 def call(low: Lowering, node: Any) -> Abstract:
     """A call expression."""
+    if isinstance(node.func, gast.Attribute) and node.func.attr in LIST_METHODS and low.memory is not None:
+        return on_item(low, node.func.value, lambda owner: _called(low, owner, node))
     callee = low.chosen(low.expression(node.func))
     if isinstance(callee, Static) and callee.value is isinstance:
         found = isinstance_test(low, node)
@@ -40,6 +45,14 @@ def call(low: Lowering, node: Any) -> Abstract:
     args, kwargs = _arguments(low, node)
     low.locate(node)
     return low.spread(callee, lambda one: apply(low, one, args, kwargs, node), keep=True)
+
+
+def _called(low: Lowering, owner: Abstract, node: Any) -> Abstract:
+    """A call of a method of an object that is known."""
+    method = attribute(low, owner, node.func.attr, node.func)
+    args, kwargs = _arguments(low, node)
+    low.locate(node)
+    return low.spread(method, lambda one: apply(low, one, args, kwargs, node), keep=True)
 
 
 def _arguments(low: Lowering, node: Any) -> tuple[list[Abstract], dict[str, Abstract]]:

@@ -36,6 +36,18 @@ COUNT = Num("int64")
 ELEMENTS = "all elements of a comprehension or a batch see it"
 
 
+FEW = 64  # items of a list that may each be written to
+
+
+def _makes(node: Any) -> bool:
+    """Whether an element is something new that can be written to: then each is an object of its own."""
+    if isinstance(node, gast.BinOp):
+        return _makes(node.left) or _makes(node.right)
+    if isinstance(node, gast.Call) and isinstance(node.func, gast.Attribute):
+        return node.func.attr in ("zeros", "ones", "full", "copy", "array", "zeros_like", "ones_like", "arange")
+    return isinstance(node, (gast.List, gast.ListComp, gast.Dict))
+
+
 class Doing(gast.AST):
     """A statement that is a function of the lowering: what a construct does in loops that are written for it."""
 
@@ -58,6 +70,9 @@ def comprehension(low: Lowering, node: Any) -> Abstract:
     names = sorted(reads(node.elt) - writes(generator.target))
     if things.items is not None:
         return _unrolled(low, node, generator.target, things.items)
+    if low.memory is not None and isinstance(things.count, Const) and things.count.value <= FEW and _makes(node.elt):
+        places = [things.at(low.converter.constant(k, COUNT)) for k in range(things.count.value)]
+        return _unrolled(low, node, generator.target, tuple(places))
     _refuse_walrus(low, node)
     captured = {n: low.scope.names[n] for n in [*names, *_inner_names(low, node)] if n in low.scope.names}
     captured |= own_cells(low, captured.values())

@@ -20,6 +20,7 @@ from spmd.frontend.conditions import boolop, comparisons, condition, ifexp
 from spmd.frontend.exceptions import formatted
 from spmd.frontend.fence import refuse
 from spmd.frontend.functions import closure
+from spmd.frontend.identities import INPUT
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import BINARY, UNARY, binary, end_in_error, folds, guard, numeric
 from spmd.frontend.scope import Facts
@@ -55,7 +56,7 @@ def _name(low: Lowering, node: Any) -> Abstract:
         if thing is None:
             raise low.error(UnknownName, f"name '{node.id}' is not defined", node,
                             "define it before the first call, or pass it as an argument.")
-        return thing
+        return low.hold(thing, INPUT)
     if thing is UNBOUND or isinstance(thing, Choice) and UNBOUND in thing.alternatives:
         return _unbound(low, node, thing)
     return low.chosen(thing)

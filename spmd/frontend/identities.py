@@ -17,6 +17,7 @@ from spmd.ir.types import Num
 FRESH = itertools.count(1_000_000)  # parameters of functions have small numbers
 MUTABLE = ("list", "dict", "dataclass")
 
+INPUT = "it belongs to an object, a list or a global name, which examples do not write to"
 ITEM = "it is an item of a list of varying length, which holds its items by value"
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedType
 from spmd.frontend import tables
+from spmd.frontend.array_subscripts import array_item
 from spmd.frontend.identities import ITEM, Object
 from spmd.frontend.lists import grown_item, item_of, length
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import guard
-from spmd.frontend.subscripts import array_item, load_item, spread_node
+from spmd.frontend.subscripts import load_item, spread_node
 from spmd.frontend.values import Abstract, Const, Grown, Iterable, Leaf, Node, Run, Struct, Table, describe, tuple_of
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref

@@ -14,7 +14,17 @@ from functools import partial
 from typing import Any, Protocol
 
 from spmd.errors import SpmdError, UnsupportedSyntax
-from spmd.frontend.identities import Cell, Object, Step, View, cell_name, fresh, is_mutable, reachable
+from spmd.frontend.identities import (
+    INPUT,
+    Cell,
+    Object,
+    Step,
+    View,
+    cell_name,
+    fresh,
+    is_mutable,
+    reachable,
+)
 from spmd.frontend.meetings import Meeting
 from spmd.frontend.scope import Scope
 from spmd.frontend.values import Abstract, Choice, Compound, Leaf, Struct
@@ -26,7 +36,6 @@ VIEWS = frozenset({
     "index", "slice", "dynslice", "transpose", "reshape", "reshape_to", "broadcast", "broadcast_to", "diagonal",
 })
 FOREIGN = frozenset({"load", "item"})
-INPUT = "it belongs to an object, a list or a global name, which examples do not write to"
 
 
 RESULT = "#result"  # what a path gives, as a name of its scope

@@ -13,10 +13,12 @@ from typing import Any, NoReturn
 import gast
 import numpy as np
 
-from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedType
+from spmd.errors import TypeMismatch, UnsupportedType
 from spmd.frontend import tables
+from spmd.frontend.array_subscripts import array_pick
 from spmd.frontend.attributes import node_tag, present
-from spmd.frontend.lists import grown_item, grown_slice
+from spmd.frontend.identities import INPUT, ITEM, Object
+from spmd.frontend.lists import RANGE, grown_item, grown_slice
 from spmd.frontend.lowering import Dead, Lowering
 from spmd.frontend.operations import binary, end_in_error, guard, refuse_own, tag_test
 from spmd.frontend.scope import Facts
@@ -40,7 +42,6 @@ from spmd.frontend.values import (
 )
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref, Seq
-from spmd.ops.numpy_shapes import with_axes
 
 
 def subscript(low: Lowering, node: Any) -> Abstract:
@@ -48,6 +49,40 @@ def subscript(low: Lowering, node: Any) -> Abstract:
     index, several = index_parts(low, node)
     low.locate(node)
     return low.spread(thing, lambda one: pick(low, one, index, several, node))
+
+
+def on_item(low: Lowering, node: Any, run: Callable[[Abstract], Abstract]) -> Abstract:
+    """Does something to the object that an expression is. An item that data chooses out of a list of objects is done
+    behind a test of its place, so that a write reaches the object itself."""
+    if low.memory is None or not isinstance(node, gast.Subscript):
+        return run(low.hold(low.expression(node)))
+    thing = low.hold(low.expression(node.value))
+    index, several = index_parts(low, node)
+    low.locate(node)
+    held, part = low.settled(thing), index[0]
+    objects = isinstance(held, Struct) and held.kind == "list" and all(isinstance(i, Object) for i in held.items)
+    if several or not objects or not isinstance(part, Leaf) or part.type.rank or part.type.kind not in "iu":
+        return run(low.hold(low.spread(thing, lambda one: pick(low, one, index, several, node))))
+    assert isinstance(held, Struct)
+    return _on_place(low, held, part.value, run, 0)
+
+
+def _on_place(low: Lowering, held: Struct, index: Value, run: Callable[[Abstract], Abstract], at: int) -> Abstract:
+    if at == len(held.items):
+        end_in_error(low, (IndexError, (RANGE,)))
+    arms = (lambda: run(held.items[at]), lambda: _on_place(low, held, index, run, at + 1))
+    result = low.branch(_is_place(low, index, at, len(held.items)), arms, live=low.scope.names)
+    assert result is not None
+    return result
+
+
+def _is_place(low: Lowering, index: Value, at: int, size: int) -> Value:
+    """Whether an index means a place, from the front or from the back."""
+    here = low.b.emit("eq", index, low.converter.constant(at, index.type))
+    if index.type.kind == "i":  # type: ignore[union-attr]
+        below = low.b.emit("eq", index, low.converter.constant(at - size, index.type))
+        here = low.b.emit("logical_or", here, below)
+    return here
 
 
 def index_parts(low: Lowering, node: Any) -> tuple[list[Any], bool]:
@@ -99,7 +134,7 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
     if isinstance(thing, Node) and not several:
         return spread_node(low, thing, lambda one: pick(low, one, index, several, node), node)
     if isinstance(thing, Leaf) and thing.type.rank:
-        return _array_pick(low, thing.value, index, node)
+        return array_pick(low, thing.value, index, node)
     if is_number(thing) or _is_none(thing):
         _end_unsubscriptable(low, class_of(thing))
     raise low.error(TypeMismatch, f"{describe(thing)} cannot be indexed", node)
@@ -199,13 +234,8 @@ def _tried_item(low: Lowering, thing: Struct, index: Value, text: str, at: int) 
     """The items from `at` on are tried in turn, each under its two numbers."""
     if at == len(thing.items):
         end_in_error(low, (IndexError, (text,)))
-    type_ = index.type
-    here = low.b.emit("eq", index, low.converter.constant(at, type_))
-    if type_.kind == "i":  # type: ignore[union-attr]
-        below = low.b.emit("eq", index, low.converter.constant(at - len(thing.items), type_))
-        here = low.b.emit("logical_or", here, below)
     arms = (lambda: thing.items[at], lambda: _tried_item(low, thing, index, text, at + 1))
-    result = low.branch(here, arms, live=low.scope.names)
+    result = low.branch(_is_place(low, index, at, len(thing.items)), arms, live=low.scope.names)
     assert result is not None
     return result
 
@@ -226,7 +256,7 @@ def spread_node(low: Lowering, thing: Node, run: Callable[[Abstract], Abstract],
         for name in names:
             template, at = layout.fields[name]
             values = [low.load(row, thing.table, at + k, v.type) for k, v in enumerate(template.leaves())]
-            items.append(template.replace(iter(values)))
+            items.append(low.hold(template.replace(iter(values)), INPUT))
         if issubclass(cls, dict):
             return run(Struct("dict", dict, names, tuple(items)))
         return run(tuple_of(tuple(items)))
@@ -297,113 +327,4 @@ def load_item(low: Lowering, run: Run, ref: Value) -> Abstract:
         raise Dead
     leaves = list(run.item.leaves())
     values = [low.load(ref, run.table, k, v.type) for k, v in zip(run.fields, leaves)]
-    return run.item.replace(iter(values))
-
-
-# ---------------------------------------------------------------------------------------------- arrays
-def array_item(low: Lowering, array: Value, index: Value, node: Any) -> Abstract:
-    """Row `index` of an array."""
-    return Leaf(low.attempt(lambda: low.b.emit("index", array, index), node))
-
-
-def _array_pick(low: Lowering, array: Value, index: list[Any], node: Any) -> Abstract:
-    """Basic and fancy reads. One step per part: integers first read whole leading axes at once."""
-    type_ = array.type
-    assert isinstance(type_, Num)
-    index = _without_ellipsis(low, index, type_.rank, node)
-    arrays = [p for p in index if isinstance(p, Leaf) and p.type.rank]
-    if arrays:
-        return _fancy(low, array, index, node)
-    leading = 0
-    while leading < len(index) and _is_dynamic_or_int(index[leading]):
-        leading += 1
-    if leading:
-        numbers = [_integer(low, p, node) for p in index[:leading]]
-        array = low.attempt(lambda: low.b.emit("index", array, *numbers), node)
-        index = index[leading:]
-    axis = 0
-    for part in index:
-        array, axis = _one_axis(low, array, part, axis, node)
-    return Leaf(array)
-
-
-def _without_ellipsis(low: Lowering, index: list[Any], rank: int, node: Any) -> list[Any]:
-    full = (Const(None), Const(None), Const(None))
-    taken = sum(1 for p in index if not (isinstance(p, Const) and p.value in (None, Ellipsis)))
-    if taken > rank:
-        raise low.error(ShapeMismatch, f"too many indices: the array has {rank} axes, {taken} are indexed", node)
-    parts: list[Any] = []
-    for p in index:
-        if isinstance(p, Const) and p.value is Ellipsis:
-            parts += [full] * (rank - taken)
-        else:
-            parts.append(p)
-    return parts
-
-
-def _is_dynamic_or_int(part: Any) -> bool:
-    if isinstance(part, Const):
-        return isinstance(part.value, int) and not isinstance(part.value, bool)
-    return isinstance(part, Leaf)
-
-
-def _integer(low: Lowering, part: Any, node: Any) -> Value:
-    value = low.value(part, node)
-    if value.type.kind not in "iu" or value.type.rank or value.type.text:  # type: ignore[union-attr]
-        raise low.error(TypeMismatch, f"an array index must be an integer, not {describe(part)}", node)
-    return value
-
-
-def _one_axis(low: Lowering, array: Value, part: Any, axis: int, node: Any) -> tuple[Value, int]:
-    """Applies one part of an index at `axis`; gives the array and the next part's axis."""
-    type_ = array.type
-    assert isinstance(type_, Num)
-    if isinstance(part, Const) and part.value is None:
-        return low.attempt(lambda: with_axes(low.b, array, [axis]), node), axis + 1
-    if isinstance(part, tuple):
-        return low.attempt(lambda: _sliced(low, array, part, axis, node), node), axis + 1
-    if _is_dynamic_or_int(part):
-        perm = (axis, *(k for k in range(type_.rank) if k != axis))
-        front = low.b.emit("transpose", array, perm=perm) if axis else array
-        return low.attempt(lambda: low.b.emit("index", front, _integer(low, part, node)), node), axis
-    raise low.error(UnsupportedType, f"an array cannot be indexed by {describe(part)} in lanes", node)
-
-
-def _sliced(low: Lowering, array: Value, part: tuple[Any, Any, Any], axis: int, node: Any) -> Value:
-    type_ = array.type
-    assert isinstance(type_, Num)
-    size = type_.shape[axis]
-    known = all(isinstance(p, Const) for p in part)
-    if known and all(p.value is None for p in part):
-        return array
-    if known and size is not None:
-        start, stop, step = slice(*(p.value for p in part)).indices(size)
-        every = [(0, n, 1) if n is not None else None for n in type_.shape]
-        index = tuple((start, stop, step) if k == axis else every[k] for k in range(type_.rank))
-        if all(index):
-            return low.b.emit("slice", array, index=index)
-    step = part[2].value if isinstance(part[2], Const) else 0
-    if step == 0 or step is not None and not isinstance(step, int):
-        raise low.error(UnsupportedType, "a slice's step must be a constant", node)
-    return _dynamic_slice(low, array, part, axis, step or 1, node)
-
-
-def _dynamic_slice(low: Lowering, array: Value, part: tuple[Any, Any, Any], axis: int, step: int, node: Any) -> Value:
-    """A slice with bounds or a size known when the program runs."""
-    given = tuple(not (isinstance(p, Const) and p.value is None) for p in part[:2])
-    bounds = [_integer(low, p, node) for p, here in zip(part[:2], given) if here]
-    return low.b.emit("dynslice", array, *bounds, axis=axis, step=step, given=given)
-
-
-def _fancy(low: Lowering, array: Value, index: list[Any], node: Any) -> Abstract:
-    """One integer array along one axis, all other parts full slices."""
-    type_ = array.type
-    assert isinstance(type_, Num)
-    at = [k for k, p in enumerate(index) if isinstance(p, Leaf)]
-    rest = [p for p in index if isinstance(p, tuple) and all(isinstance(b, Const) and b.value is None for b in p)]
-    if len(at) == 1 and len(rest) == len(index) - 1:
-        chosen = index[at[0]].value
-        if chosen.type.kind in "iu":
-            return Leaf(low.attempt(lambda: low.b.emit("take", array, chosen, axis=at[0]), node))
-    raise low.error(UnsupportedType, "this way of indexing an array cannot run in lanes", node,
-                    "one integer array along one axis can; a mask cannot.")
+    return low.hold(run.item.replace(iter(values)), ITEM)

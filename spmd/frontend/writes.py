@@ -20,7 +20,7 @@ from spmd.frontend.list_methods import extend_list, set_item
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.objects import put
 from spmd.frontend.operations import BINARY, guard, in_place, refuse_own
-from spmd.frontend.subscripts import index_parts, is_mask, pick, present_index
+from spmd.frontend.subscripts import index_parts, is_mask, on_item, pick, present_index
 from spmd.frontend.values import (
     NONE,
     Abstract,
@@ -45,14 +45,18 @@ ARGUMENTS = "writing to an attribute of an object of the input cannot run in lan
 def store(low: Lowering, target: Any, thing: Abstract) -> None:
     """`owner[index] = thing` or `owner.name = thing`"""
     low.needs_objects()
-    owner = low.hold(low.expression(target.value))
-    if isinstance(target, gast.Attribute):
+
+    def write(owner: Abstract) -> Abstract:
+        if isinstance(target, gast.Attribute):
+            low.locate(target)
+            _on_each(low, owner, lambda one: _set_attribute(low, one, target.attr, thing, target))
+            return NONE
+        index, several = index_parts(low, target)
         low.locate(target)
-        _on_each(low, owner, lambda one: _set_attribute(low, one, target.attr, thing, target))
-        return
-    index, several = index_parts(low, target)
-    low.locate(target)
-    _on_each(low, owner, lambda one: store_item(low, one, index, several, thing, target))
+        _on_each(low, owner, lambda one: store_item(low, one, index, several, thing, target))
+        return NONE
+
+    on_item(low, target.value, write)
 
 
 def _on_each(low: Lowering, owner: Abstract, write: Callable[[Abstract], None]) -> None:
@@ -217,10 +221,19 @@ def _set_attribute(low: Lowering, owner: Abstract, name: str, thing: Abstract, n
 def augment(low: Lowering, s: Any) -> None:
     """`target op= value` where the target is an item or an attribute."""
     low.needs_objects()
-    owner = low.hold(low.expression(s.target.value))
-    if isinstance(s.target, gast.Attribute):
-        from_attribute(low, s, owner)
-        return
+
+    def write(owner: Abstract) -> Abstract:
+        if isinstance(s.target, gast.Attribute):
+            _augment_attribute(low, s, owner)
+        else:
+            _augment_item(low, s, owner)
+        return NONE
+
+    on_item(low, s.target.value, write)
+
+
+def _augment_item(low: Lowering, s: Any, owner: Abstract) -> None:
+    """`owner[index] op= value`"""
     index, several = index_parts(low, s.target)
     new = low.expression(s.value)
     low.locate(s)
@@ -259,7 +272,7 @@ def _augment_masked(low: Lowering, owner: Abstract, held: Leaf, mask: Leaf, new:
     memory.write(owner, Leaf(low.attempt(lambda: low.b.emit("where", mask.value, whole, held.value), s)), s)
 
 
-def from_attribute(low: Lowering, s: Any, owner: Abstract) -> None:
+def _augment_attribute(low: Lowering, s: Any, owner: Abstract) -> None:
     """`owner.name op= value`"""
     new = low.expression(s.value)
     low.locate(s)

@@ -178,3 +178,62 @@ def test_what_cannot_be_told_apart_is_refused(function: Any) -> None:
     assert caught.value.hint
     lines, first = inspect.getsourcelines(function)
     assert "# here" in lines[caught.value.span.line - first]
+
+
+NUMBERS = [1.0, 2.0, 3.0]
+BY_NAME = {"a": 1.0}
+
+
+class Holder:
+    row = [1.0, 2.0]
+
+    def __init__(self, xs):
+        self.xs = xs
+
+
+def to_an_item_of_the_input(xs):
+    row = xs[0]
+    row[0] = 5.0  # here
+    return xs[0][0]
+
+
+def to_a_list_of_an_object(h):
+    h.xs[0] = 5.0  # here
+    return h.xs[0]
+
+
+def to_an_item_of_made_lists(n):
+    rows = [[0.0] * 3 for _ in range(n)]
+    rows[0][1] = 4.0  # here
+    return rows[0][1]
+
+
+def to_a_global_list(n):
+    NUMBERS[0] = 4.0  # here
+    return NUMBERS[0]
+
+
+def to_a_global_dictionary(n):
+    BY_NAME["a"] = 4.0  # here
+    return BY_NAME["a"]
+
+
+def to_a_class(n):
+    Holder.row[0] = 4.0  # here
+    return Holder.row[0]
+
+
+HELD = [
+    (to_an_item_of_the_input, [[np.ones(2), np.zeros(2)], [np.ones(2)]]),
+    (to_a_list_of_an_object, [Holder([1.0, 2.0]), Holder([3.0])]),
+    (to_an_item_of_made_lists, [1, 2]), (to_a_global_list, [1, 2]), (to_a_global_dictionary, [1, 2]), (to_a_class, [1]),
+]
+
+
+@pytest.mark.parametrize(("function", "given"), HELD)
+def test_what_belongs_to_something_else_is_not_written_to(function: Any, given: Any) -> None:
+    with pytest.raises(spmd.UnsupportedSyntax) as caught:
+        spmd.vmap(function)(given)
+    assert caught.value.span is not None
+    lines, first = inspect.getsourcelines(function)
+    assert "# here" in lines[caught.value.span.line - first]
