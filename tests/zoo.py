@@ -14,6 +14,7 @@ import zoo_functions
 import zoo_guards
 import zoo_jumps
 import zoo_library
+import zoo_lists
 import zoo_loops
 import zoo_records
 import zoo_recursion
@@ -28,7 +29,8 @@ ZOO: dict[str, Program] = {
     program.name: program
     for part in (
         zoo_scalars, zoo_loops, zoo_jumps, zoo_recursion, zoo_trees, zoo_children, zoo_guards, zoo_records, zoo_arrays,
-        zoo_sequences, zoo_library, zoo_writes, zoo_functions, zoo_exceptions, zoo_classes, zoo_writing_functions,
+        zoo_sequences, zoo_library, zoo_lists, zoo_writes, zoo_functions, zoo_exceptions, zoo_classes,
+        zoo_writing_functions,
     )
     for program in part.zoo.programs
 }

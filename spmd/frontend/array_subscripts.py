@@ -9,6 +9,7 @@ from typing import Any
 
 from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedType
 from spmd.frontend.lowering import Lowering
+from spmd.frontend.operations import guard
 from spmd.frontend.values import (
     Abstract,
     Const,
@@ -18,6 +19,8 @@ from spmd.frontend.values import (
 from spmd.ir.core import Value
 from spmd.ir.types import Num
 from spmd.ops.numpy_shapes import with_axes
+from spmd.ops.numpy_sorting import nonzero
+from spmd.ops.promotion import broadcast_together
 
 
 def array_item(low: Lowering, array: Value, index: Value, node: Any) -> Abstract:
@@ -114,15 +117,60 @@ def _dynamic_slice(low: Lowering, array: Value, part: tuple[Any, Any, Any], axis
     return low.b.emit("dynslice", array, *bounds, axis=axis, step=step, given=given)
 
 
+# ---------------------------------------------------------------------------------------------- index arrays
 def _fancy(low: Lowering, array: Value, index: list[Any], node: Any) -> Abstract:
-    """One integer array along one axis, all other parts full slices."""
-    type_ = array.type
-    assert isinstance(type_, Num)
+    """One integer array along one axis and full slices else, or index arrays, numbers and masks of leading axes."""
     at = [k for k, p in enumerate(index) if isinstance(p, Leaf)]
-    rest = [p for p in index if isinstance(p, tuple) and all(isinstance(b, Const) and b.value is None for b in p)]
-    if len(at) == 1 and len(rest) == len(index) - 1:
+    whole = all(p is index[at[0]] or _is_full(p) for p in index)
+    if len(at) == 1 and whole and index[at[0]].type.kind in "iu":
         chosen = index[at[0]].value
-        if chosen.type.kind in "iu":
-            return Leaf(low.attempt(lambda: low.b.emit("take", array, chosen, axis=at[0]), node))
-    raise low.error(UnsupportedType, "this way of indexing an array cannot run in lanes", node,
-                    "one integer array along one axis can; a mask cannot.")
+        return Leaf(low.attempt(lambda: low.b.emit("take", array, chosen, axis=at[0]), node))
+    ids = index_arrays(low, array, index, node)
+    return Leaf(low.attempt(lambda: low.b.emit("gather", array, *ids), node))
+
+
+def _is_full(part: Any) -> bool:
+    return isinstance(part, tuple) and all(isinstance(b, Const) and b.value is None for b in part)
+
+
+def index_arrays(low: Lowering, array: Value, index: list[Any], node: Any) -> list[Value]:
+    """The index arrays of an index that takes elements of the leading axes, in one shape."""
+    while index and _is_full(index[-1]):
+        index = index[:-1]
+    found: list[Value] = []
+    for part in index:
+        if isinstance(part, Leaf) and part.type.rank and part.type.kind == "b":
+            found += _places(low, array, part.value, len(found), node)
+        elif _is_dynamic_or_int(part):
+            value = low.value(part, node)
+            if value.type.kind not in "iu" or value.type.text:  # type: ignore[union-attr]
+                raise low.error(TypeMismatch, f"an array index must be an integer, not {describe(part)}", node)
+            found.append(low.b.emit("cast", value, dtype="int64", python=False))
+        else:
+            raise low.error(UnsupportedType, "this way of indexing an array cannot run in lanes", node,
+                            "index arrays, masks and numbers for the leading axes can, without slices between them.")
+    spread: list[Value] = low.attempt(lambda: broadcast_together(low.b, found), node)
+    return spread
+
+
+def _places(low: Lowering, array: Value, mask: Value, axis: int, node: Any) -> list[Value]:
+    """Where a mask holds, an index array for each of its axes."""
+    demand_mask(low, array, mask, axis, node)
+    return list(low.attempt(lambda: nonzero(low.b, mask), node))
+
+
+def demand_mask(low: Lowering, array: Value, mask: Value, axis: int, node: Any) -> None:
+    """Refuses, or lets the example raise, where a mask has other sizes than the axes that it is for."""
+    ours, theirs = mask.type, array.type
+    assert isinstance(ours, Num) and isinstance(theirs, Num)
+    if axis + ours.rank > theirs.rank:
+        raise low.error(ShapeMismatch, "too many indices: the mask has more axes than the array", node)
+    text = "boolean index did not match indexed array along an axis"
+    for k in range(ours.rank):
+        m, n = ours.shape[k], theirs.shape[axis + k]
+        if m is not None and n is not None:
+            if m != n:
+                raise low.error(ShapeMismatch, f"{text}: {m} and {n}", node)
+            continue
+        same = low.b.emit("eq", low.b.emit("dim", mask, axis=k), low.b.emit("dim", array, axis=axis + k))
+        guard(low, same, (IndexError, (text,)))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import gast
+import numpy as np
 
 from spmd.errors import TypeMismatch, UnsupportedFunction, UnsupportedSyntax
 from spmd.frontend.attributes import dimension
@@ -39,6 +40,7 @@ from spmd.frontend.values import (
     list_of,
     tuple_of,
 )
+from spmd.frontend.writes import add_at
 from spmd.ir.core import Op
 from spmd.ir.types import Num
 from spmd.ops.arguments import bind, needed
@@ -232,6 +234,8 @@ BUILTINS: dict[Any, Any] = {
     tuple: lambda low, args, kwargs, node: _sequence(low, args, kwargs, node, "tuple"),
     list: lambda low, args, kwargs, node: _sequence(low, args, kwargs, node, "list"),
     dict: _dict,
+    np.add.at: lambda low, args, kwargs, node: add_at(low, args, kwargs, node, 1),
+    np.subtract.at: lambda low, args, kwargs, node: add_at(low, args, kwargs, node, -1),
     set: lambda low, args, kwargs, node: make(low, "set", args, kwargs, node),
     deque: lambda low, args, kwargs, node: make(low, "deque", args, kwargs, node),
     sorted: lambda low, args, kwargs, node: sorted_call(low, args, kwargs, mapped, node),

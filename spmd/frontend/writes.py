@@ -6,6 +6,7 @@ shape and dtype, and what is written is converted as NumPy converts it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,10 +14,12 @@ from typing import Any
 import gast
 import numpy as np
 
-from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedSyntax, UnsupportedType
+from spmd.errors import ShapeMismatch, TypeMismatch, UnsupportedSyntax
 from spmd.frontend import tables
+from spmd.frontend.array_subscripts import demand_mask, index_arrays
 from spmd.frontend.identities import Object, Step
 from spmd.frontend.list_methods import extend_list, set_item
+from spmd.frontend.lists import is_list
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.objects import put
 from spmd.frontend.operations import BINARY, guard, in_place, refuse_own
@@ -25,6 +28,7 @@ from spmd.frontend.values import (
     NONE,
     Abstract,
     Choice,
+    Const,
     Leaf,
     Node,
     Static,
@@ -97,7 +101,7 @@ def _store_in_array(low: Lowering, owner: Object, held: Leaf, index: list[Any], 
     assert memory is not None
     memory.demand_writable(owner, node)
     whole = held.value
-    if len(index) == 1 and is_mask(index[0]):
+    if len(index) == 1 and is_mask(index[0]) and _is_scalar(low, thing) and index[0].type.rank == held.type.rank:
         memory.write(owner, Leaf(_where_mask(low, whole, index[0].value, thing, node)), node)
         return
     arrays = [k for k, part in enumerate(index) if isinstance(part, Leaf) and part.type.rank]
@@ -105,16 +109,43 @@ def _store_in_array(low: Lowering, owner: Object, held: Leaf, index: list[Any], 
     new = _filling(low, conformed(low, thing, part.type, whole.type, node), part, node)
     if arrays:
         op = low.b.defs[part]
-        if op.name != "take" or op.operands[0] is not whole:
-            raise low.error(UnsupportedType, "this way of writing into an array cannot run in lanes", node,
-                            "one integer array along one axis can, and a mask of the array's shape.")
-        taken = low.attempt(lambda: low.b.emit("put_take", whole, new, op.operands[1], axis=op.attrs["axis"]), node)
-        memory.write(owner, Leaf(taken), node)
+        assert op.name in ("take", "gather") and op.operands[0] is whole
+        if op.name == "take":
+            put_at = partial(low.b.emit, "put_take", whole, new, op.operands[1], axis=op.attrs["axis"])
+        else:
+            put_at = partial(low.b.emit, "put_gather", whole, new, *op.operands[1:])
+        memory.write(owner, Leaf(low.attempt(put_at, node)), node)
         return
     steps, values = _path(low, whole, part)
     for step, source in zip(reversed(steps), reversed(values)):
         new = low.attempt(partial(put, low.b, step, source, new), node)
     memory.write(owner, Leaf(new), node)
+
+
+def _is_scalar(low: Lowering, thing: Abstract) -> bool:
+    return is_number(low.settled(thing))
+
+
+def add_at(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any, sign: int) -> Abstract:
+    """np.add.at(a, index, values), np.subtract.at: places that repeat add up."""
+    low.needs_objects()
+    if len(args) != 3 or kwargs:
+        raise low.error(TypeMismatch, "np.add.at() takes an array, an index and values", node)
+    owner = args[0]
+    held, part = low.settled(owner), low.settled(args[1])
+    memory = low.memory
+    if not isinstance(owner, Object) or not isinstance(held, Leaf) or memory is None:
+        raise low.error(TypeMismatch, f"np.add.at() adds into an array, not {describe(held)}", node)
+    memory.demand_writable(owner, node)
+    several = isinstance(part, Struct) and part.kind == "tuple"
+    parts = [low.settled(p) for p in part.items] if isinstance(part, Struct) and several else [part]
+    arrays = [low.settled(low.apply(Static(np.array), [p], {}, node)) if is_list(p) else p for p in parts]
+    ids = index_arrays(low, held.value, arrays, node)
+    place = low.attempt(lambda: low.b.emit("gather", held.value, *ids), node)
+    new = low.settled(binary(low, "*", operator.mul, args[2], Const(sign), node)) if sign < 0 else args[2]
+    values = _filling(low, conformed(low, new, place.type, held.type, node), place, node)
+    memory.write(owner, Leaf(low.attempt(lambda: low.b.emit("add_gather", held.value, values, *ids), node)), node)
+    return NONE
 
 
 def _path(low: Lowering, whole: Value, part: Value) -> tuple[list[Step], list[Value]]:
@@ -134,9 +165,7 @@ def _where_mask(low: Lowering, whole: Value, mask: Value, thing: Abstract, node:
     type_ = whole.type
     assert isinstance(type_, Num) and isinstance(mask.type, Num)
     new = conformed(low, thing, type_.with_shape(()), type_, node)
-    if mask.type.rank < type_.rank:
-        raise low.error(UnsupportedType, "a mask of fewer axes than the array cannot run in lanes", node,
-                        "index it in all axes, or use np.where.")
+    demand_mask(low, whole, mask, 0, node)
     return low.attempt(lambda: low.b.emit("where", mask, broadcast_into(low.b, new, whole), whole), node)
 
 
@@ -240,7 +269,8 @@ def _augment_item(low: Lowering, s: Any, owner: Abstract) -> None:
 
     def run(one: Abstract) -> None:
         held = low.settled(one)
-        if isinstance(held, Leaf) and len(index) == 1 and is_mask(index[0]):
+        if isinstance(held, Leaf) and len(index) == 1 and is_mask(index[0]) and _is_scalar(low, new) and (
+                index[0].type.rank == held.type.rank):
             _augment_masked(low, one, held, index[0], new, s)
             return
         old = pick(low, held, index, several, s)
@@ -258,17 +288,11 @@ def _augment_item(low: Lowering, s: Any, owner: Abstract) -> None:
 
 def _augment_masked(low: Lowering, owner: Abstract, held: Leaf, mask: Leaf, new: Abstract, s: Any) -> None:
     """`a[mask] op= number`"""
-    other = low.settled(new)
-    if not is_number(other) or not isinstance(owner, Object):
-        raise low.error(UnsupportedType, "an array cannot be updated under a mask by another array in lanes", s,
-                        "use np.where(mask, a + b, a).")
-    memory = low.memory
-    assert memory is not None
+    other, memory = low.settled(new), low.memory
+    assert memory is not None and isinstance(owner, Object)
     result = low.value(_part_in_place(low, held, other, s))
     whole = low.attempt(lambda: assigned(low.b, result, held.type.dtype), s)
-    if mask.type.rank < held.type.rank:
-        raise low.error(UnsupportedType, "a mask of fewer axes than the array cannot run in lanes", s,
-                        "index it in all axes, or use np.where.")
+    demand_mask(low, held.value, mask.value, 0, s)
     memory.write(owner, Leaf(low.attempt(lambda: low.b.emit("where", mask.value, whole, held.value), s)), s)
 
 

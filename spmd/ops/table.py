@@ -20,6 +20,7 @@ from spmd.ops.decompositions import DECOMPOSITIONS
 from spmd.ops.demands import DEMANDING
 from spmd.ops.elementary import ELEMENTARY
 from spmd.ops.elementwise import ELEMENTWISE
+from spmd.ops.gathering import GATHERING
 from spmd.ops.indexing import INDEXING
 from spmd.ops.integers import INTEGERS
 from spmd.ops.linalg import LINALG
@@ -43,7 +44,7 @@ from spmd.ops.writing import WRITING
 FAMILIES: tuple[tuple[Primitive, ...], ...] = (
     ELEMENTWISE, TRANSCENDENTAL, COMPARE, CASTS, SCALARS, REDUCE, LINALG, BROADCASTING, SHAPING, SLICING, INDEXING,
     CREATION, SCANNING, SORTING, TRIANGLES, ELEMENTARY, INTEGERS, SPECIALS, CONVOLUTION, LINEAR_SOLVERS, DECOMPOSITIONS,
-    DEMANDING, WRITING, outcomes(lambda name: PRIMITIVES[name]),
+    DEMANDING, WRITING, GATHERING, outcomes(lambda name: PRIMITIVES[name]),
 )
 
 
