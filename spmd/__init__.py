@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from spmd.errors import SpmdError as SpmdError
     from spmd.explanation import explain as explain
     from spmd.runtime.heap import release_memory as release_memory
+    from spmd.streams import Stream as Stream
+    from spmd.streams import rngs as rngs
 
 _HOMES = {
     "vmap": "spmd.api",
@@ -31,6 +33,8 @@ _HOMES = {
     "configure": "spmd.config",
     "release_memory": "spmd.runtime.heap",
     "SpmdError": "spmd.errors",
+    "Stream": "spmd.streams",
+    "rngs": "spmd.streams",
 }
 _SUBPACKAGES = ("learn",)
 
