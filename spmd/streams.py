@@ -1,8 +1,8 @@
 """Random numbers per example: counter-based streams that draw the same in the plain loop, in any batch, on any target.
 
 A stream is a key and a count, a plain record: its methods are written for one example and compile like any other. The
-invariant: the k-th number of a stream is a function of its key and k alone. The bits are those of SplitMix64 (Steele, Lea
-and Flood, Fast splittable pseudorandom number generators, OOPSLA 2014) at the place k of the sequence of the key.
+invariant: the k-th number of a stream is a function of its key and k alone. The bits are those of SplitMix64 (Steele,
+Lea and Flood, Fast splittable pseudorandom number generators, OOPSLA 2014) at place k of the key's sequence.
 Must not know the compiler.
 """
 

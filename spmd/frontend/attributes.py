@@ -56,18 +56,19 @@ def _attribute_of(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstr
     """An attribute of what an object holds; a method keeps the object itself."""
     held = low.settled(thing)
     if isinstance(held, Choice):
-        return low.spread(held, lambda one: _attribute(low, one, name, node))
-    found = _attribute(low, held, name, node)
+        return low.spread(held, lambda one: _attribute(low, one, one, name, node))
+    found = _attribute(low, held, thing, name, node)
     return replace(found, owner=thing) if isinstance(found, Method) and found.owner is held else found
 
 
-def _attribute(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
+def _attribute(low: Lowering, thing: Abstract, owner: Abstract, name: str, node: Any) -> Abstract:
+    """`owner` is what methods and properties get as their self: the object that holds the thing, if one does."""
     if isinstance(thing, Static):
         return _of_static(low, thing, name, node)
     if isinstance(thing, Node):
         return node_field(low, thing, name, node)
     if isinstance(thing, Struct):
-        return _of_struct(low, thing, name, node)
+        return _of_struct(low, thing, owner, name, node)
     if isinstance(thing, Leaf):
         return _of_array(low, thing, name, node)
     if isinstance(thing, Const) and thing.value is None:
@@ -99,14 +100,14 @@ def _of_static(low: Lowering, thing: Static, name: str, node: Any) -> Abstract:
     return low.hold(low.sp.globals.captured_attribute(thing.value, name), INPUT)
 
 
-def _of_struct(low: Lowering, thing: Struct, name: str, node: Any) -> Abstract:
+def _of_struct(low: Lowering, thing: Struct, owner: Abstract, name: str, node: Any) -> Abstract:
     if thing.kind in ("namedtuple", "dataclass"):
         item = thing.field(name)
         if item is not None:
             return item
         if thing.kind == "namedtuple" and name in RECORD_METHODS:
             return Method(thing, name)
-        return class_attribute(low, thing, thing.cls, name, node)
+        return class_attribute(low, owner, thing.cls, name, node)
     return _method_of(low, thing, thing.cls, name, node)
 
 
@@ -279,7 +280,8 @@ def super_attribute(low: Lowering, name: str, node: Any) -> Abstract:
     function = low.definition.function
     cell = source_of_name(function, "__class__").read() if low.definition.level == 0 else MISSING
     first = next(iter(low.definition.parameters), "")
-    owner = low.settled(low.scope.names.get(first, UNBOUND))
+    itself = low.chosen(low.scope.names.get(first, UNBOUND))
+    owner = low.settled(itself)
     hint = "name the class: Base.method(self)."
     if cell is MISSING or not isinstance(owner, (Node, Struct)):
         raise low.error(UnsupportedFunction, "this super() cannot run in lanes", node, hint)
@@ -291,7 +293,7 @@ def super_attribute(low: Lowering, name: str, node: Any) -> Abstract:
     found = vars(base)[name]
     if not isinstance(found, property) and not inspect.isfunction(found):
         raise low.error(UnsupportedFunction, f"super().{name} is no method written in Python", node)
-    return class_attribute(low, owner, base, name, node)
+    return class_attribute(low, itself, base, name, node)
 
 
 def _behind(cls: type, own: type, name: str) -> type | None:

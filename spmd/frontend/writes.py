@@ -22,7 +22,7 @@ from spmd.frontend.list_methods import extend_list, set_item
 from spmd.frontend.lists import is_list
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.objects import put
-from spmd.frontend.operations import BINARY, guard, in_place, refuse_own
+from spmd.frontend.operations import BINARY, binary, guard, in_place, refuse_own
 from spmd.frontend.subscripts import index_parts, is_mask, on_item, pick, present_index
 from spmd.frontend.values import (
     NONE,

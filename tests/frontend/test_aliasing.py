@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -237,3 +238,40 @@ def test_what_belongs_to_something_else_is_not_written_to(function: Any, given: 
     assert caught.value.span is not None
     lines, first = inspect.getsourcelines(function)
     assert "# here" in lines[caught.value.span.line - first]
+
+
+@dataclass
+class Counter:
+    count: int = 0
+
+    @property
+    def next(self):
+        self.count += 1
+        return self.count
+
+    def twice(self):
+        return self.next + self.next
+
+
+class Louder(Counter):
+    def twice(self):
+        return 10 * super().twice()
+
+
+def counts(n):
+    c = Counter()
+    total = 0
+    for _ in range(n):
+        total += c.next * c.twice()
+    return total, c.count
+
+
+def counts_louder(n):
+    c = Louder(n)
+    return c.twice() + c.next, c.count
+
+
+@pytest.mark.parametrize("function", [counts, counts_louder])
+def test_methods_and_properties_write_to_the_object_itself(function: Any) -> None:
+    got = list(zip(*(column.tolist() for column in spmd.vmap(function)([0, 1, 4]))))
+    assert got == [function(n) for n in (0, 1, 4)]
