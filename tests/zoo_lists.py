@@ -323,3 +323,17 @@ def fills_neighbour_lists(i, j, n):
     for k in range(n):
         near[k % 3].append(k)
     return len(near[0]), len(near[i]), near[j][-1], sum(near[2])
+
+
+PRICES = {1: 2.5, 2: 4.0, 7: 1.0}
+
+
+@zoo.add(pairs(_lists, integers(0, 9)), raises=True)
+def names_the_key_that_is_missing(xs, k):
+    bill = 0.0
+    for x in xs:
+        try:
+            bill += PRICES[x]
+        except KeyError:
+            bill += 0.5
+    return bill, PRICES[k]

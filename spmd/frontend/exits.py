@@ -143,6 +143,11 @@ def throw(low: Lowering, thing: Abstract) -> NoReturn:
     low.end(low.returns, Exit("raise", (thing,)))
 
 
+def demand(low: Lowering, cond: Value, thing: Error) -> None:
+    """Raises an exception unless `cond`."""
+    low.branch(cond, (lambda: Const(None), lambda: throw(low, thing)), live=low.scope.names)
+
+
 def _throw_failed(low: Lowering, thing: Failed) -> None:
     """Raises for good what is caught no more."""
     wanted = [k for k, cls in classes() if issubclass(cls, caught(low))]

@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedSyntax
+from spmd.frontend.compounds import Error
+from spmd.frontend.exits import demand, throw
 from spmd.frontend.identities import Object
 from spmd.frontend.list_methods import METHODS as LISTS
 from spmd.frontend.list_methods import append, appended, demand_resizable, insert, pop, without
@@ -98,10 +100,10 @@ def _taken_out(
 ) -> Abstract:
     """s.remove(x), s.discard(x)"""
     demand_resizable(low, owner, node)
-    error = (KeyError, ("an item that the set does not have",))
+    error = Error(KeyError, (low.settled(args[0]),))
     if isinstance(held, Grown) and held.item is UNBOUND:
         if demanded:
-            end_in_error(low, error)
+            throw(low, error)
         return Const(None)
     whole, _, place = _place(low, held, args[0], node)
     memory = low.memory
@@ -109,7 +111,7 @@ def _taken_out(
     memory.write(owner, whole, node)
     there = low.b.emit("ge", place, low.converter.constant(0, COUNT))
     if demanded:
-        guard(low, there, error)
+        demand(low, there, error)
         memory.write(owner, without(low, whole, place), node)
         return Const(None)
     low.branch(there, (lambda: memory.write(owner, without(low, whole, place), node), lambda: None),

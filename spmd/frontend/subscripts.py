@@ -17,6 +17,8 @@ from spmd.errors import TypeMismatch, UnsupportedType
 from spmd.frontend import tables
 from spmd.frontend.array_subscripts import array_pick
 from spmd.frontend.attributes import node_tag, present
+from spmd.frontend.compounds import Error
+from spmd.frontend.exits import throw
 from spmd.frontend.identities import INPUT, ITEM, Object
 from spmd.frontend.lists import RANGE, grown_item, grown_slice
 from spmd.frontend.lowering import Dead, Lowering
@@ -197,7 +199,7 @@ def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, 
 def _by_key(low: Lowering, thing: Struct, key: Leaf, node: Any, at: int = 0) -> Abstract:
     """A dictionary's item by a key that is known when the program runs: the keys are tried in turn."""
     if at == len(thing.names):
-        end_in_error(low, (KeyError, ("a key that the dictionary does not have",)))
+        throw(low, Error(KeyError, (key,)))
     test = binary(low, "==", operator.eq, key, Const(thing.names[at]), node)
     if isinstance(test, Const):
         return thing.items[at] if test.value else _by_key(low, thing, key, node, at + 1)

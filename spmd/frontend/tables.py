@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedSyntax
+from spmd.frontend.compounds import Error
+from spmd.frontend.exits import demand, throw
 from spmd.frontend.identities import Object
 from spmd.frontend.joins import entries_of
 from spmd.frontend.list_methods import appended, without
 from spmd.frontend.lists import COUNT, by_value, grown, grown_item, matches
 from spmd.frontend.lowering import Lowering
-from spmd.frontend.operations import end_in_error, guard
 from spmd.frontend.values import (
     UNBOUND,
     Abstract,
@@ -29,8 +30,6 @@ from spmd.frontend.values import (
     tuple_of,
 )
 from spmd.ir.core import Value
-
-MISSING = "a key that the dictionary does not have"
 
 
 def is_key(thing: Abstract) -> bool:
@@ -86,11 +85,11 @@ def _value_at(low: Lowering, held: Table, place: Value) -> Abstract:
 
 def read(low: Lowering, held: Table, key: Abstract, node: Any) -> Abstract:
     """d[key]"""
-    error = (KeyError, (MISSING,))
+    key = settled_key(low, key)
     if held.entries.item is UNBOUND:
-        end_in_error(low, error)
-    place = _found(low, held, settled_key(low, key), node)
-    guard(low, low.b.emit("ge", place, low.converter.constant(0, COUNT)), error)
+        throw(low, Error(KeyError, (key,)))
+    place = _found(low, held, key, node)
+    demand(low, low.b.emit("ge", place, low.converter.constant(0, COUNT)), Error(KeyError, (key,)))
     return _value_at(low, held, place)
 
 
@@ -149,11 +148,11 @@ def delete(
     memory = low.memory
     assert memory is not None
     whole = table(low, held, (), node)
-    error = (KeyError, (MISSING,))
+    key = settled_key(low, key)
     if whole.entries.item is UNBOUND:
-        end_in_error(low, error)
-    place = _found(low, whole, settled_key(low, key), node)
-    guard(low, low.b.emit("ge", place, low.converter.constant(0, COUNT)), error)
+        throw(low, Error(KeyError, (key,)))
+    place = _found(low, whole, key, node)
+    demand(low, low.b.emit("ge", place, low.converter.constant(0, COUNT)), Error(KeyError, (key,)))
     found = _value_at(low, whole, place)
     memory.write(owner, Table(without(low, whole.entries, place)), node)
     return found
