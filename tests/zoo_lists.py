@@ -337,3 +337,12 @@ def names_the_key_that_is_missing(xs, k):
         except KeyError:
             bill += 0.5
     return bill, PRICES[k]
+
+
+@zoo.add(pairs(_lists, integers(0, 5, first=((0,), (4,)))))
+def makes_tables_and_sets(xs, n):
+    squares = {i: i * i for i in range(n) if i % 2}
+    grid = {(i, j): i - j for i in range(n) for j in range(2)}
+    kinds = {x % 3 for x in xs}
+    best = max(xs, key=lambda x: (x % 4) * 10 - x) if xs else -1
+    return len(squares), squares.get(3, -1), sum(grid.values()), len(kinds), best

@@ -20,11 +20,11 @@ from spmd.frontend.comprehensions import comprehension, mapped
 from spmd.frontend.iterables import fixed, iterable, make_enumerate, make_range, make_reversed, make_zip
 from spmd.frontend.library import call_numpy
 from spmd.frontend.list_sorting import sorted_call
-from spmd.frontend.lists import length
+from spmd.frontend.lists import grown, grown_item, is_list, length, varying
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import binary, both, negated, truth
 from spmd.frontend.queues import make
-from spmd.frontend.runs import as_column, demand_empty, extremum
+from spmd.frontend.runs import as_column, demand_empty, extremum, first_beyond
 from spmd.frontend.values import (
     UNBOUND,
     Abstract,
@@ -121,11 +121,26 @@ def _any_all(
 
 def _extremum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any, function: Any) -> Abstract:
     """max() and min(): of a list or array here, of separate numbers by their own rule."""
+    if len(args) == 1 and set(kwargs) == {"key"}:
+        return _by_key(low, args[0], kwargs["key"], node, function)
     if len(args) == 1 and not kwargs:
         thing = low.settled(args[0])
         if isinstance(thing, (Run, Grown)) or isinstance(thing, Leaf) and thing.type.rank:
             return extremum(low, thing, function.__name__, node)
     return call_numpy(low, function, NUMPY[function], args, kwargs, node)
+
+
+def _by_key(low: Lowering, thing: Abstract, key: Abstract, node: Any, function: Any) -> Abstract:
+    """max(xs, key=f) and min(xs, key=f): the first item whose key is beyond those before it."""
+    held = low.settled(thing)
+    if not is_list(held):
+        raise low.error(UnsupportedFunction, f"{function.__name__}() of {describe(held)} with a key cannot run in "
+                        "lanes", node, "pass a list.")
+    whole = varying(low, grown(low, held, (), node))
+    keys = mapped(low, iterable(low, whole, node), {},
+                  lambda inner, one: inner.apply(key, [one], {}, node), ("key", function), "key")
+    place = first_beyond(low, keys, function.__name__, node)
+    return grown_item(low, whole, place)
 
 
 def over_generator(low: Lowering, function: Any, node: Any) -> Abstract:

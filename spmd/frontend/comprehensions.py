@@ -8,6 +8,7 @@ A comprehension that only picks fields is a view of the list it runs over; one t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gast
@@ -25,10 +26,24 @@ from spmd.frontend.liveness import reads, writes
 from spmd.frontend.lowering import Lowering, Pending, Spec
 from spmd.frontend.operations import guard
 from spmd.frontend.python_calls import bind_arguments, call_python
+from spmd.frontend.queues import add
 from spmd.frontend.read import read
 from spmd.frontend.runs import as_column
 from spmd.frontend.scoping import bare, own_name
-from spmd.frontend.values import UNBOUND, Abstract, Const, Iterable, Leaf, Node, Run, Struct, describe, list_of
+from spmd.frontend.values import (
+    UNBOUND,
+    Abstract,
+    Const,
+    Grown,
+    Iterable,
+    Leaf,
+    Node,
+    Run,
+    Struct,
+    describe,
+    list_of,
+)
+from spmd.frontend.writes import store_item
 from spmd.ir.core import Function, Op, Value
 from spmd.ir.types import Num, Ref, Seq
 
@@ -88,17 +103,39 @@ def comprehension(low: Lowering, node: Any) -> Abstract:
     return mapped(low, things, captured, body, ("comprehension", low.definition.function, place), "comprehension")
 
 
+def dict_comprehension(low: Lowering, node: Any) -> Abstract:
+    """`{key: value for ...}`"""
+    def put(inner: Lowering, made: Object) -> None:
+        key = inner.expression(node.key)
+        store_item(inner, made, [inner.settled(key)], False, inner.expression(node.value), node)
+
+    return _looped(low, node, Struct("dict", dict, (), ()), put)
+
+
+def set_comprehension(low: Lowering, node: Any) -> Abstract:
+    """`{item for ...}`"""
+    low.needs_objects()
+    empty = Grown(UNBOUND, (), low.converter.constant(0, COUNT), "set")
+    return _looped(low, node, empty, lambda inner, made: add(
+        inner, made, inner.settled(made), inner.expression(node.elt), node))
+
+
 def _appended(low: Lowering, node: Any) -> Abstract:
-    """A comprehension as the loops that it stands for, around a list of its own. Its variables are its own, too."""
+    """A list comprehension as the loops that it stands for."""
+    return _looped(low, node, list_of(()), lambda inner, made: append(
+        inner, made, inner.settled(made), inner.expression(node.elt), node))
+
+
+def _looped(low: Lowering, node: Any, empty: Abstract, put: Callable[[Lowering, Object], None]) -> Abstract:
+    """A comprehension as loops around a list, dictionary or set of its own. Its variables are its own, too."""
     _refuse_walrus(low, node)
     low.needs_objects()
-    made = low.hold(list_of(()))
+    made = low.hold(empty)
     assert isinstance(made, Object)
     targets = frozenset().union(*(writes(g.target) for g in node.generators))
     kept = {n: low.scope.names.pop(n) for n in targets if n in low.scope.names}
     visible = frozenset(n for n in low.scope.names if not n.startswith("@"))
-    last = Doing(lambda inner: append(inner, made, inner.settled(made), inner.expression(node.elt), node))
-    body: list[Any] = [gast.copy_location(last, node.elt)]
+    body: list[Any] = [gast.copy_location(Doing(lambda inner: put(inner, made)), node)]
     for generator in reversed(node.generators):
         for test in reversed(generator.ifs):
             body = [gast.copy_location(gast.If(test=test, body=body, orelse=[]), test)]

@@ -15,7 +15,7 @@ from spmd.errors import UnknownName, UnsupportedSyntax, UnsupportedType
 from spmd.frontend.attributes import attribute, super_attribute
 from spmd.frontend.bindings import bind
 from spmd.frontend.calls import call
-from spmd.frontend.comprehensions import comprehension
+from spmd.frontend.comprehensions import comprehension, dict_comprehension, set_comprehension
 from spmd.frontend.conditions import boolop, comparisons, condition, ifexp
 from spmd.frontend.exceptions import formatted
 from spmd.frontend.fence import refuse
@@ -184,6 +184,7 @@ RULES: dict[type, Callable[[Lowering, Any], Abstract]] = {
     gast.Constant: _constant, gast.Name: _name, gast.BinOp: _binop, gast.UnaryOp: _unaryop,
     gast.BoolOp: boolop, gast.Compare: lambda low, node: comparisons(low, node).value, gast.IfExp: ifexp,
     gast.Tuple: _tuple, gast.List: _tuple, gast.Dict: _dict, gast.NamedExpr: _walrus, gast.Call: call,
-    gast.Attribute: _attribute, gast.Subscript: subscript, gast.ListComp: comprehension, gast.GeneratorExp: _generator,
+    gast.Attribute: _attribute, gast.Subscript: subscript, gast.ListComp: comprehension,
+    gast.DictComp: dict_comprehension, gast.SetComp: set_comprehension, gast.GeneratorExp: _generator,
     gast.Lambda: _lambda, gast.JoinedStr: formatted,
 }

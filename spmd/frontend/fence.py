@@ -28,8 +28,6 @@ REFUSED: dict[type, tuple[str, str]] = {
     gast.Import: ("an import inside a function cannot run in lanes", "import at the top of the module."),
     gast.ImportFrom: ("an import inside a function cannot run in lanes", "import at the top of the module."),
     gast.Set: ("a set display cannot run in lanes", "write s = set(), and s.add(x)."),
-    gast.SetComp: ("a set comprehension cannot run in lanes", "use a list comprehension."),
-    gast.DictComp: ("a dictionary comprehension cannot run in lanes", "write the dictionary with constant keys."),
     gast.Raise: ("this 'raise ... from' cannot run in lanes", "leave out the cause."),
     gast.Starred: ("a starred target of something whose length varies cannot run in lanes",
                    "unpack a tuple, or take slices."),

@@ -23,6 +23,7 @@ from spmd.ir.core import Value
 from spmd.ir.types import Num
 from spmd.ops import operators
 from spmd.ops.arguments import bind, product, sizes_of_value
+from spmd.ops.calculus import num
 from spmd.ops.numpy_creation import filled
 from spmd.ops.numpy_elementwise import select
 from spmd.ops.numpy_shapes import moved, reshaped
@@ -227,15 +228,22 @@ def extremum(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
     A NaN is beyond nothing and nothing is beyond it, so it counts only where it comes first. The derivative is that of
     the item chosen.
     """
-    error = (ValueError, (f"{name}() iterable argument is empty" if sys.version_info >= (3, 12) else
-                          f"{name}() arg is an empty sequence",))
+    place = first_beyond(low, thing, name, node)
     if isinstance(thing, (Run, Grown)):
-        if thing.item is UNBOUND:
-            end_in_error(low, error)
         column, python = as_column(low, thing, node), _python_kind(thing) is not None
     else:
-        assert isinstance(thing, Leaf)
-        column, python = thing.value, False
+        column, python = low.value(thing), False
+    found = low.b.emit("index", column, place)
+    return Leaf(low.b.emit("cast", found, dtype=num(found).dtype, python=True) if python else found)
+
+
+def first_beyond(low: Lowering, thing: Abstract, name: str, node: Any) -> Value:
+    """Where max() or min() finds its item; ValueError where there is none."""
+    error = (ValueError, (f"{name}() iterable argument is empty" if sys.version_info >= (3, 12) else
+                          f"{name}() arg is an empty sequence",))
+    if isinstance(thing, (Run, Grown)) and thing.item is UNBOUND:
+        end_in_error(low, error)
+    column = as_column(low, thing, node) if isinstance(thing, (Run, Grown)) else low.value(thing)
     type_ = column.type
     assert isinstance(type_, Num)
     if type_.rank != 1:
@@ -247,8 +255,7 @@ def extremum(low: Lowering, thing: Abstract, name: str, node: Any) -> Abstract:
     if type_.floating:
         first = b.emit("index", column, zero)
         place = b.emit("where", b.emit("isnan", first), zero, place)
-    found = b.emit("index", column, place)
-    return Leaf(b.emit("cast", found, dtype=type_.dtype, python=True) if python else found)
+    return place
 
 
 def _chosen(b: Any, column: Value, name: str) -> Value:
