@@ -1,9 +1,10 @@
-"""Figures of this project beside other tools.
+"""Figures of this project beside other tools, and beside the plain loop.
 
     python bench/run.py treelstm                                  ours alone
     python bench/run.py treelstm --peers --venvs DIR              each peer in the environment that it needs
     python bench/run.py treelstm --task sst --mode train --batch 25 --threads 2 --json FILE
-    python bench/run.py compile                                  how long compiling takes
+    python bench/run.py programs                                  programs from outside, each beside its loop
+    python bench/run.py compile                                   how long compiling takes
 
 bench/README.md says what is measured and how to read it.
 """
@@ -18,9 +19,9 @@ from pathlib import Path
 
 sys.path[0:0] = [str(Path(__file__).resolve().parents[1])]
 
-from bench import compile_time, treelstm  # noqa: E402
+from bench import compile_time, programs, treelstm  # noqa: E402
 
-CASES = {"treelstm": treelstm, "compile": compile_time}
+CASES = {"treelstm": treelstm, "compile": compile_time, "programs": programs}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -90,6 +90,32 @@ def names_nothing(x):
     return x * undefined_factor  # noqa: F821
 
 
+def links_a_chain(n):
+    chain = None
+    for k in range(n):
+        chain = (k, chain)
+    return 0 if chain is None else chain[0]
+
+
+def half_and_half(low, high):
+    middle = (low + high) // 2
+    return None if low >= high else (middle, half_and_half(low, middle), half_and_half(middle + 1, high))
+
+
+def builds_a_tree(n):
+    tree = half_and_half(0, n)
+    return 0 if tree is None else tree[0]
+
+
+def wraps(n, inner):
+    return inner if n == 0 else wraps(n - 1, (n, inner))
+
+
+def hands_a_chain_on(n):
+    chain = wraps(n, None)
+    return 0 if chain is None else chain[0]
+
+
 def refusal(golden: Golden, case: str, kind: type[BaseException], call: Callable[[], Any]) -> spmd.SpmdError:
     """Runs a call that must be refused; its text must be the golden one and fit one screen."""
     with pytest.raises(kind) as caught:
@@ -126,6 +152,9 @@ UNSUPPORTED = {
     "unknown function": (asks_an_unknown_function, np.ones((2, 3, 3))),
     "attribute write": (writes_an_attribute, [Tree(1.0), Tree(2.0)]),
     "undefined name": (names_nothing, [1.0, 2.0]),
+    "chain built by a loop": (links_a_chain, [0, 3]),
+    "tree built by recursion": (builds_a_tree, [0, 3]),
+    "chain built by an argument": (hands_a_chain_on, [0, 3]),
 }
 
 

@@ -199,3 +199,29 @@ def picks_by_an_argmax(m):
     k = np.argmax(np.sum(m, axis=1))
     row = m[k]
     return row * row[np.argmax(row)]
+
+
+def _rows_and_limits(rng: Rng, size: int) -> list[tuple[Any, ...]]:
+    lengths = [0, 5, *rng.integers(0, 6, size)][:size]
+    return [(rng.normal(size=(int(n), 2)), float(rng.normal() * 0.5)) for n in lengths]
+
+
+@zoo.add(_rows_and_limits, wrt=(0,))
+def reads_under_masks(x, limit):
+    some = x[x > limit]
+    rows = x[x[:, 0] > limit]
+    columns = x[:, np.array([True, False])]
+    return some, np.sum(rows * rows), len(rows), columns[0:1] if len(columns) > 9 else np.sum(columns)
+
+
+def _masks_that_may_not_fit(rng: Rng, size: int) -> list[tuple[Any, ...]]:
+    made = []
+    for k in range(size):
+        n = int(rng.integers(1, 6))
+        made.append((rng.normal(size=n), rng.normal(size=n + (k % 5 == 3)) > 0.0))
+    return made
+
+
+@zoo.add(_masks_that_may_not_fit, raises=True)
+def reads_under_a_given_mask(x, mask):
+    return np.sum(x[mask])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from program import Collection, integers, numbers
+from program import Collection, Rng, integers, numbers
 
 zoo = Collection()
 
@@ -294,3 +294,27 @@ def returns_text_or_number(n):
     if n == 0:
         return "none"
     return n
+
+
+def _coordinates(rng: Rng, size: int) -> list[tuple[Any, ...]]:
+    few = [(float(a), int(b), float(c), int(d)) for a, b, c, d in rng.integers(0, 3, (size, 4))]
+    return [(0.0, 1, 0.0, 1), (0.0, 1, 0.0, 2), (1.0, 0, 0.0, 2), *few][:size]
+
+
+@zoo.add(_coordinates)
+def orders_tuples_and_lists(a, b, c, d):
+    p, q = (a, b), (c, d)
+    best = p if p < q else q
+    nested = (p, 1) <= (q, 0), (p, b) > (q, d)
+    shorter = (a,) < q, p >= (c, d, 0), [a, b] < [c, d]
+    return best[0] * 2.0 + best[1], p < q <= (2.0, 1), nested, shorter
+
+
+@zoo.add(numbers(-1, 1, 4), wrt=(0, 1, 2, 3))
+def takes_the_smallest_pair(a, b, c, d):
+    pairs = [(a, b), (c, d), (a * c, b + d)]
+    best = pairs[0]
+    for pair in pairs[1:]:
+        if pair < best:
+            best = pair
+    return best[0] * 2.0 + best[1] * best[1]

@@ -214,3 +214,36 @@ def shifts_a_window(x):
     for t, v in enumerate(x):
         s = np.concatenate([s[1:], np.array([v * (t + 1)])])
     return s
+
+
+@zoo.add(pairs(arrays((3,)), integers(0, 6, first=((0,), (5,)))), wrt=(0,))
+def zips_what_is_fixed_with_what_is_not(x, n):
+    numbers = [0.5 * k + x[0] for k in range(n)]
+    s = x[1]
+    for weight, v in zip((x[2], x[1], x[0] * 2.0), numbers):
+        s += weight * v
+    for (p, q), k, v in zip([(1, 2.0), (3, 4.0)], range(n), numbers):
+        s += p * v + q * k
+    products = [a * v for a, v in zip([0.1, 0.2, 0.3, 0.4], numbers)]
+    return s, sum(products, 0.0 * s), len([v for _, v in zip((), numbers)])
+
+
+@zoo.add(sequences(0, 6, 2), wrt=(0,))
+def keeps_the_largest_pair(x):
+    best = (0.0, -1)
+    lowest = (1.0, 0, 0)
+    for k in range(len(x)):
+        best = max(best, (x[k, 0] + x[k, 1], k))
+        lowest = min(lowest, (x[k, 0], k, k), (x[k, 1], k, -k))
+    return best, lowest
+
+
+def two_lists(rng, size):
+    few = [[int(v) for v in rng.integers(0, 2, int(n))] for n in rng.integers(0, 3, 2 * size)]
+    return [([], []), ([1, 0], [1, 0]), ([1], [1, 0]), *zip(few[::2], few[1::2])][:size]
+
+
+@zoo.add(two_lists)
+def compares_lists_of_any_length(xs, ys):
+    ones = [x for x in xs if x == 1]
+    return xs == ys, xs != ys, xs == [1, 0], ones == [y for y in ys if y == 1], (len(xs), xs) == (len(ys), ys)

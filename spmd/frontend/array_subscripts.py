@@ -119,12 +119,15 @@ def _dynamic_slice(low: Lowering, array: Value, part: tuple[Any, Any, Any], axis
 
 # ---------------------------------------------------------------------------------------------- index arrays
 def _fancy(low: Lowering, array: Value, index: list[Any], node: Any) -> Abstract:
-    """One integer array along one axis and full slices else, or index arrays, numbers and masks of leading axes."""
+    """One integer array or mask along one axis, else full slices; or index arrays, numbers, masks of leading axes."""
     at = [k for k, p in enumerate(index) if isinstance(p, Leaf)]
     whole = all(p is index[at[0]] or _is_full(p) for p in index)
     if len(at) == 1 and whole and index[at[0]].type.kind in "iu":
         chosen = index[at[0]].value
         return Leaf(low.attempt(lambda: low.b.emit("take", array, chosen, axis=at[0]), node))
+    if len(at) == 1 and whole and index[at[0]].type.kind == "b" and index[at[0]].type.rank == 1:
+        (places,) = _places(low, array, index[at[0]].value, at[0], node)
+        return Leaf(low.attempt(lambda: low.b.emit("take", array, places, axis=at[0], exact=True), node))
     ids = index_arrays(low, array, index, node)
     return Leaf(low.attempt(lambda: low.b.emit("gather", array, *ids), node))
 

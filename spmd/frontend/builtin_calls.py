@@ -23,6 +23,7 @@ from spmd.frontend.list_sorting import sorted_call
 from spmd.frontend.lists import grown, grown_item, is_list, length, varying
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import binary, both, negated, truth
+from spmd.frontend.orderings import ordered
 from spmd.frontend.queues import make
 from spmd.frontend.runs import as_column, demand_empty, extremum, first_beyond
 from spmd.frontend.values import (
@@ -127,6 +128,10 @@ def _extremum(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], 
         thing = low.settled(args[0])
         if isinstance(thing, (Run, Grown)) or isinstance(thing, Leaf) and thing.type.rank:
             return extremum(low, thing, function.__name__, node)
+    if len(args) > 1 and not kwargs:
+        things = [low.settled(a) for a in args]
+        if all(isinstance(t, Struct) and t.kind in ("tuple", "namedtuple") for t in things):
+            return _first_extreme(low, things, ">" if function is max else "<", node)
     return call_numpy(low, function, NUMPY[function], args, kwargs, node)
 
 
@@ -141,6 +146,21 @@ def _by_key(low: Lowering, thing: Abstract, key: Abstract, node: Any, function: 
                   lambda inner, one: inner.apply(key, [one], {}, node), ("key", function), "key")
     place = first_beyond(low, keys, function.__name__, node)
     return grown_item(low, whole, place)
+
+
+def _first_extreme(low: Lowering, things: list[Abstract], symbol: str, node: Any) -> Abstract:
+    """max() and min() of tuples: the first one that no other comes before."""
+    best = things[0]
+    for thing in things[1:]:
+        better = ordered(low, symbol, thing, best, node)
+        assert better is not None
+        if isinstance(better, Const):
+            best = thing if better.value else best
+            continue
+        chosen = low.branch(low.value(better), (lambda: thing, lambda: best), live=low.scope.names)  # noqa: B023
+        assert chosen is not None
+        best = chosen
+    return best
 
 
 def over_generator(low: Lowering, function: Any, node: Any) -> Abstract:

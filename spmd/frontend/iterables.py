@@ -14,11 +14,25 @@ from spmd.errors import TypeMismatch, UnsupportedType
 from spmd.frontend import tables
 from spmd.frontend.array_subscripts import array_item
 from spmd.frontend.identities import ITEM, Object
-from spmd.frontend.lists import grown_item, item_of, length
+from spmd.frontend.joins import widen
+from spmd.frontend.lists import by_value, grown, grown_item, item_of, length
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import guard
 from spmd.frontend.subscripts import load_item, spread_node
-from spmd.frontend.values import Abstract, Const, Grown, Iterable, Leaf, Node, Run, Struct, Table, describe, tuple_of
+from spmd.frontend.values import (
+    Abstract,
+    Const,
+    Grown,
+    Iterable,
+    Leaf,
+    Node,
+    Run,
+    Struct,
+    Table,
+    describe,
+    list_of,
+    tuple_of,
+)
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref
 
@@ -185,12 +199,22 @@ def make_zip(low: Lowering, args: list[Abstract], node: Any) -> Iterable:
     if all(p.items is not None for p in parts):
         rows = zip(*(p.items for p in parts if p.items is not None))
         return fixed(tuple(map(tuple_of, rows)), tuple(k for p in parts for k in p.over))
-    if any(p.items is not None for p in parts):
-        raise low.error(UnsupportedType, "zip of a tuple with a sequence of varying length cannot run in lanes", node)
+    if any(p.items is not None and not p.items for p in parts):
+        return fixed(())
+    parts = [p if p.items is None else _in_columns(low, p, p.items, node) for p in parts]
     count = parts[0].count
     for part in parts[1:]:
         count = _least(low, count, part.count)
     return _together(low, parts, count)
+
+
+def _in_columns(low: Lowering, part: Iterable, items: tuple[Abstract, ...], node: Any) -> Iterable:
+    """A fixed structure beside a sequence of varying length: its items by their number, if they are of one kind."""
+    held = list_of(tuple(by_value(low, i) for i in items))
+    if len({widen(i).key() for i in held.items}) > 1:
+        text = "zip of items of several kinds with a sequence of varying length cannot run in lanes"
+        raise low.error(UnsupportedType, text, node, "numbers of one kind, arrays of one shape, or tuples of them can.")
+    return replace(_over_grown(low, grown(low, held, (), node)), over=part.over)
 
 
 def _least(low: Lowering, a: Abstract, b: Abstract) -> Abstract:

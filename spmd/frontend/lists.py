@@ -15,6 +15,7 @@ from spmd.frontend.identities import ITEM, Cell
 from spmd.frontend.joins import entries_of, grown_of, join_all, widen
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import end_in_error, guard
+from spmd.frontend.orderings import ordered
 from spmd.frontend.values import UNBOUND, Abstract, Const, Grown, Leaf, Run, Struct, Table, describe, is_number, list_of
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref, Type
@@ -157,7 +158,7 @@ def within(low: Lowering, thing: Abstract, wanted: Abstract, node: Any) -> Abstr
 
 
 def of_lists(low: Lowering, symbol: str, x: Abstract, y: Abstract, node: Any) -> Abstract | None:
-    """`x + y`, `x * n` and `x in y` of lists; None for all else."""
+    """`x + y`, `x * n`, `x == y` and `x in y` of lists, `x < y` of lists and tuples; None for all else."""
     if symbol == "in" and isinstance(y, Table):
         return low.rules.has(low, y, x, node)
     if symbol == "in":
@@ -167,16 +168,42 @@ def of_lists(low: Lowering, symbol: str, x: Abstract, y: Abstract, node: Any) ->
     for one, other in ((x, y), (y, x)):
         if symbol == "*" and is_list(one) and is_number(other):
             return repeated(low, one, other, node)
-    return None
+    if symbol in ("==", "!=") and is_list(x) and is_list(y) and not (isinstance(x, Struct) and isinstance(y, Struct)):
+        return same_items(low, x, y, symbol == "!=", node)
+    return ordered(low, symbol, x, y, node)
+
+
+def _alike(low: Lowering, x: Abstract, y: Abstract, node: Any) -> tuple[Grown, Grown]:
+    """Two lists in columns of one kind; what has no item has no columns."""
+    template = grown(low, y, (), node).item
+    first = grown(low, x, () if template is UNBOUND else (template,), node)
+    return first, grown(low, y, () if first.item is UNBOUND else (first.item,), node)
+
+
+def same_items(low: Lowering, x: Abstract, y: Abstract, unlike: bool, node: Any) -> Abstract | None:
+    """x == y of lists of which one has a varying length, or x != y (`unlike`); None for items that are not whole
+    numbers: Python takes a NaN for equal to itself, if it is one object."""
+    first, second = _alike(low, x, y, node)
+    whole = all(isinstance(v.type, Num) and v.type.kind in "iub" and not v.type.text for v in first.columns)
+    if not whole or any(v.type.rank != 1 for v in first.columns):  # type: ignore[union-attr]
+        return None
+    b = low.b
+    result = b.emit("eq", first.count, second.count)
+    if UNBOUND not in (first.item, second.item):
+        count = b.emit("minimum", first.count, second.count)
+        cut = {"axis": 0, "step": 1, "given": (False, True)}
+        for columns in zip(first.columns, second.columns):
+            same = b.emit("eq", *(b.emit("dynslice", c, count, **cut) for c in columns))
+            result = b.emit("logical_and", result, b.emit("all", same, axes=(0,), keepdims=False))
+    result = b.emit("logical_not", result) if unlike else result
+    return Leaf(b.emit("cast", result, dtype="bool", python=True))
 
 
 def joined(low: Lowering, x: Abstract, y: Abstract, node: Any) -> Abstract:
     """x + y of lists."""
     if isinstance(x, Struct) and isinstance(y, Struct):
         return list_of(x.items + y.items)
-    template = grown(low, y, (), node).item
-    first = grown(low, x, () if template is UNBOUND else (template,), node)
-    second = grown(low, y, () if first.item is UNBOUND else (first.item,), node)
+    first, second = _alike(low, x, y, node)
     if UNBOUND in (first.item, second.item):
         return first if second.item is UNBOUND else second
     columns = [low.b.emit("concat", a, b, axis=0) for a, b in zip(first.columns, second.columns)]

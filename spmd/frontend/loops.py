@@ -14,7 +14,8 @@ from typing import Any
 
 import gast
 
-from spmd.errors import UnsupportedSyntax
+from spmd.errors import UnsupportedSyntax, UnsupportedType
+from spmd.frontend import nesting
 from spmd.frontend.bindings import bind
 from spmd.frontend.conditions import condition
 from spmd.frontend.exits import EXIT, caught, go_on
@@ -228,12 +229,15 @@ def lower(low: Lowering, plan: Plan) -> None:
     """Emits the loop and binds what is alive after it."""
     low.scope = low.scope.copy()  # objects get the identities here that they have at the head
     carried: list[Abstract] = [widen(low.scope.bound(n)) for n in plan.names]
+    growth = nesting.Growth()
     while True:
         returns = len(low.returns)
         body, frame, args, head = _attempt(low, plan, carried)
         wider = _wider(low, plan, carried, frame, head)
         if wider is None:
             break
+        if growth.endless(wider):
+            raise low.error(UnsupportedType, f"this loop {nesting.TEXT}", plan.node, nesting.HINT)
         del low.returns[returns:]
         carried = wider
     _emit(low, plan, body, frame, carried, args)

@@ -167,7 +167,7 @@ def _equality(low: Lowering, x: Abstract, y: Abstract, node: Any) -> Abstract | 
             return Const(False)
         result: Abstract = Const(True)
         for a, b in zip(x.items, y.items):
-            result = both(low, result, _same_item(low, a, b, node))
+            result = both(low, result, same_item(low, a, b, node))
             if isinstance(result, Const) and not result.value:
                 break
         return result
@@ -198,7 +198,7 @@ def _demand_scalar(low: Lowering, x: Abstract, y: Abstract, node: Any) -> None:
                         "an array can be compared with a number; 'is' is for None.")
 
 
-def _same_item(low: Lowering, x: Abstract, y: Abstract, node: Any) -> Abstract:
+def same_item(low: Lowering, x: Abstract, y: Abstract, node: Any) -> Abstract:
     """Whether containers take two items for the same: one and the same object (a NaN too), or of a true `==`."""
     x, y = low.settled(x), low.settled(y)
     if isinstance(x, Leaf) and isinstance(y, Leaf) and x.value is y.value and x.type.rank:
@@ -234,7 +234,10 @@ def both(low: Lowering, x: Abstract, y: Abstract) -> Abstract:
     for one, other in ((x, y), (y, x)):
         if isinstance(one, Const):
             return other if one.value else one
-    return Leaf(low.b.emit("logical_and", low.value(x), low.value(y)))
+    values = [low.value(x), low.value(y)]
+    if values[0].type != values[1].type:  # Python's and NumPy's truth values
+        values = [v if v.type == BOOL else low.b.emit("cast", v, dtype="bool", python=True) for v in values]
+    return Leaf(low.b.emit("logical_and", *values))
 
 
 def negated(low: Lowering, thing: Abstract) -> Abstract:
@@ -308,7 +311,7 @@ def contains(low: Lowering, x: Abstract, container: Abstract, node: Any) -> Abst
     elif isinstance(container, Struct) and container.kind in ("tuple", "list"):
         result: Abstract = Const(False)
         for item in container.items:
-            same = _same_item(low, x, item, node)
+            same = same_item(low, x, item, node)
             result = negated(low, both(low, negated(low, result), negated(low, same)))
         return result
     raise low.error(UnsupportedType, f"'in' {describe(container)} cannot run in lanes", node)

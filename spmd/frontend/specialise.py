@@ -16,7 +16,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from spmd.errors import UnsupportedFunction
+from spmd.errors import UnsupportedFunction, UnsupportedType
+from spmd.frontend import nesting
 from spmd.frontend.calls import apply
 from spmd.frontend.closures import demand_none_left_behind
 from spmd.frontend.compounds import functions_in
@@ -156,6 +157,9 @@ class Specialiser:
                     f"'{definition.name}' is called with more and more different kinds of arguments", span=span,
                     hint="a recursive call that adds structure to an argument each time has no finite program.",
                 )
+            outer = [s.params.values() for s, _ in self.stack if s.definition is definition]
+            if nesting.deepens([*outer, args.values()]):
+                raise UnsupportedType(f"'{definition.name}' {nesting.TEXT}", span=span, hint=nesting.HINT)
             fresh = iter([v if v in inputs else Value(_never_null(v.type)) for v in leaves])
             params = {name: thing.replace(fresh) for name, thing in args.items()}
             title = title or definition.name
@@ -220,6 +224,7 @@ class Specialiser:
             raise UnsupportedFunction(f"calls are nested more than {DEEPEST} deep in '{spec.title}'", span=span)
         self.stack.append((spec, span))
         spec.running = True
+        growth = nesting.Growth()
         try:
             while True:
                 spec.stale = False
@@ -228,6 +233,8 @@ class Specialiser:
                 own = spec.leans_on.get(spec, spec.result_key)
                 if own == spec.result_key and not spec.stale and not self._started(spec):
                     break
+                if spec.result is not None and growth.endless([spec.result]):
+                    raise UnsupportedType(f"'{spec.title}' {nesting.TEXT}", span=span, hint=nesting.HINT)
         finally:
             spec.running = False
             self.stack.pop()
