@@ -217,7 +217,7 @@ def _enumerate(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract],
         return make_enumerate(low, [things, start], node)
     begin = Leaf(low.b.emit("cast", low.value(start), dtype="int64", python=True))
     rows = [(binary(low, "+", operator.add, begin, Const(k), node), x) for k, x in enumerate(things.items)]
-    return fixed(tuple(map(tuple_of, rows)), things.over)
+    return fixed(tuple(map(tuple_of, rows)), [things], lambda k: tuple_of((rows[k][0], things.item(k))))
 
 
 def _zip(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Iterable:
@@ -234,7 +234,7 @@ def _zip(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node:
 def _reversed(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Iterable:
     if len(args) != 1 or kwargs:
         raise low.error(TypeMismatch, "reversed() takes exactly one argument", node)
-    thing = low.settled(args[0])
+    thing = low.chosen(args[0])
     if isinstance(thing, Iterable) and thing.once:
         raise low.error(TypeMismatch, f"{describe(thing)} cannot be reversed", node, "reverse the sequence itself.")
     return make_reversed(low, [thing], node)

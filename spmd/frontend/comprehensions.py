@@ -84,10 +84,14 @@ def comprehension(low: Lowering, node: Any) -> Abstract:
     low.locate(node)
     names = sorted(reads(node.elt) - writes(generator.target))
     if things.items is not None:
-        return _unrolled(low, node, generator.target, things.items)
+        over = [ident for ident, _ in things.over]
+        with low.running_over(over, over):
+            return _unrolled(low, node, generator.target, things.item, len(things.items))
     if low.memory is not None and isinstance(things.count, Const) and things.count.value <= FEW and _makes(node.elt):
-        places = [things.at(low.converter.constant(k, COUNT)) for k in range(things.count.value)]
-        return _unrolled(low, node, generator.target, tuple(places))
+        over = [ident for ident, _ in things.over]
+        with low.running_over(over, over):
+            return _unrolled(low, node, generator.target, lambda k: things.at(low.converter.constant(k, COUNT)),
+                             things.count.value)
     _refuse_walrus(low, node)
     captured = {n: low.scope.names[n] for n in [*names, *_inner_names(low, node)] if n in low.scope.names}
     captured |= own_cells(low, captured.values())
@@ -168,11 +172,12 @@ def _refuse_walrus(low: Lowering, node: Any) -> None:
                             "lanes here", part, "write a 'for' loop.")
 
 
-def _unrolled(low: Lowering, node: Any, target: Any, items: tuple[Abstract, ...]) -> Abstract:
+def _unrolled(low: Lowering, node: Any, target: Any, item: Callable[[int], Abstract], size: int) -> Abstract:
+    """A list of known length, its elements computed one after the other."""
     kept = {n: low.scope.names.get(n) for n in writes(target)}
     results = []
-    for item in items:
-        bind(low, target, item)
+    for k in range(size):
+        bind(low, target, item(k))
         results.append(low.hold(low.expression(node.elt)))
     for name, thing in kept.items():
         low.scope.names.pop(name, None)

@@ -12,7 +12,7 @@ from spmd.frontend.identities import ABSENT, Cell, Object, Outcome, View, cell_n
 from spmd.frontend.lowering import Lowering, Pending, Spec
 from spmd.frontend.objects import Memory
 from spmd.frontend.scope import Scope
-from spmd.frontend.values import Abstract
+from spmd.frontend.values import Abstract, Grown, Leaf, Struct
 from spmd.ir.core import Block
 from spmd.spans import Span
 
@@ -76,6 +76,8 @@ class Handed:
                 self.memory.names[own.cell] = Cell(thing, cell.fixed, frozenset(names[i] for i in cell.shares),
                                                    cell.stale)
             else:
+                if not _as_long(self.memory.cell(own).thing, thing):
+                    self.memory.demand_resizable(own, None)
                 self.memory.write(own, thing, None)
         return renamed(outcome.result, names)
 
@@ -87,6 +89,14 @@ class Handed:
             if cell is not None and isinstance(cell.thing, View):
                 return View(cell.thing.root, cell.thing.steps + thing.steps)
         return thing
+
+
+def _as_long(old: Abstract, new: Abstract) -> bool:
+    """Whether what a callee wrote into a container is known to be as long as what it held."""
+    if isinstance(old, Leaf):
+        return True
+    sizes = [len(t.items) if isinstance(t, Struct) else t.size if isinstance(t, Grown) else None for t in (old, new)]
+    return sizes[0] is not None and sizes[0] == sizes[1]
 
 
 def settle_returns(low: Lowering, spec: Spec, given: dict[str, Abstract]) -> None:

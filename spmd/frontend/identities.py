@@ -106,6 +106,19 @@ class View(Abstract):
 
 
 @dataclass(frozen=True, eq=False)
+class Part(View):
+    """The keys, values or items of a dictionary that is an object: they are what it holds when they are read."""
+
+    name: str = ""
+
+    def replace(self, leaves: Iterator[Value]) -> Part:
+        return self
+
+    def key(self) -> Any:
+        return ("part", self.root, self.name)
+
+
+@dataclass(frozen=True, eq=False)
 class Absent(Abstract):
     """What a cell holds on a path on which its object does not exist."""
 
@@ -182,7 +195,7 @@ def renamed(thing: Abstract, names: dict[int, int]) -> Abstract:
         shares = frozenset(names.get(k, k) for k in thing.shares)
         return Cell(renamed(thing.thing, names), thing.fixed, shares, thing.stale)
     if isinstance(thing, View):
-        return View(names.get(thing.root, thing.root), thing.steps)
+        return replace(thing, root=names.get(thing.root, thing.root))
     if isinstance(thing, Struct):
         return Struct(thing.kind, thing.cls, thing.names, tuple(renamed(i, names) for i in thing.items))
     if isinstance(thing, Choice):

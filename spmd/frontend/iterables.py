@@ -6,15 +6,14 @@ for 0 <= i < count.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from spmd.errors import TypeMismatch, UnsupportedType
-from spmd.frontend import tables
+from spmd.errors import TypeMismatch, UnsupportedSyntax, UnsupportedType
 from spmd.frontend.array_subscripts import array_item
 from spmd.frontend.identities import ITEM, Object
-from spmd.frontend.joins import widen
+from spmd.frontend.joins import part_of, widen
 from spmd.frontend.lists import by_value, grown, grown_item, item_of, length
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import guard
@@ -43,10 +42,16 @@ def iterable(low: Lowering, thing: Abstract, node: Any) -> Iterable:
     """The thing as something to run over. Items of an object are what it holds when they are reached."""
     thing = low.chosen(thing)
     if isinstance(thing, Object):
+        assert low.memory is not None
+        whole = Object(low.memory.behind(thing)[-1])
+        over = ((whole.ident, low.memory.cell(whole)),)
         things = iterable(low, low.settled(thing), node)
-        at = things.at if things.items is not None else lambda i: _item_now(low, thing, i, node)
-        return replace(things, at=at, over=(thing.ident,))
+        if things.items is None:
+            return replace(things, at=lambda i: _item_now(low, thing, i, node), over=over)
+        size = len(things.items)
+        return replace(things, now=lambda k: _known_item_now(low, thing, k, size, node), over=over)
     if isinstance(thing, Iterable):
+        _demand_unchanged(low, thing, node)
         return thing
     if isinstance(thing, Struct) and thing.kind != "dataclass":
         items = tuple(Const(n) for n in thing.names) if thing.kind == "dict" else thing.items
@@ -58,7 +63,9 @@ def iterable(low: Lowering, thing: Abstract, node: Any) -> Iterable:
     if isinstance(thing, Run):
         return _over_run(low, thing)
     if isinstance(thing, Table):
-        return _over_grown(low, tables.part(low, thing, "keys"))
+        keys = part_of(thing, "keys")
+        assert isinstance(keys, Grown)
+        return _over_grown(low, keys)
     if isinstance(thing, Grown) and thing.kind == "set":
         raise low.error(UnsupportedType, "a set cannot be run over in lanes: its order is that of hashes", node,
                         "keep a list beside it.")
@@ -69,15 +76,36 @@ def iterable(low: Lowering, thing: Abstract, node: Any) -> Iterable:
     raise low.error(TypeMismatch, f"{describe(thing)} cannot be iterated over", node)
 
 
+def _demand_unchanged(low: Lowering, things: Iterable, node: Any) -> None:
+    """Refuses an iterator over what was written to between where it was made and where it is run over."""
+    for ident, cell in things.over:
+        if low.memory is not None and low.memory.cell(Object(ident)) is not cell:
+            raise low.error(UnsupportedSyntax, "what is run over is changed before, in the same expression", node,
+                            "change it in a statement of its own.")
+
+
 def _item_now(low: Lowering, thing: Object, index: Value, node: Any) -> Abstract:
     return iterable(low, low.settled(thing), node).at(index)
 
 
-def fixed(items: tuple[Abstract, ...], over: tuple[int, ...] = ()) -> Iterable:
+def _known_item_now(low: Lowering, thing: Object, k: int, size: int, node: Any) -> Abstract:
+    """An item of a list that had a known length when the loop began; the loop saw to it that it has it still."""
+    things = iterable(low, low.settled(thing), node)
+    assert isinstance(things.count, Const) and things.count.value == size
+    return things.at(low.converter.constant(k, COUNT)) if things.items is None else things.items[k]
+
+
+def fixed(items: tuple[Abstract, ...], parts: Sequence[Iterable] = (), now: Callable[[int], Abstract] | None = None
+          ) -> Iterable:
+    """A fixed structure, made of the items of others."""
     def at(_: Value) -> Abstract:
         raise TypeError("a fixed structure is unrolled")
 
-    return Iterable(Const(len(items)), at, items=items, over=over)
+    return Iterable(Const(len(items)), at, items=items, over=_over(parts), now=now)
+
+
+def _over(parts: Sequence[Iterable]) -> tuple[tuple[int, Any], ...]:
+    return tuple(pair for part in parts for pair in part.over)
 
 
 def _over_array(low: Lowering, array: Value, node: Any) -> Iterable:
@@ -187,7 +215,8 @@ def make_enumerate(low: Lowering, args: list[Abstract], node: Any, start: Abstra
     inner = iterable(low, args[0], node)
     begin = args[1] if len(args) > 1 else start if start is not None else Const(0)
     if inner.items is not None and isinstance(begin, Const):
-        return fixed(tuple(tuple_of((Const(begin.value + k), x)) for k, x in enumerate(inner.items)), inner.over)
+        items = tuple(tuple_of((Const(begin.value + k), x)) for k, x in enumerate(inner.items))
+        return fixed(items, [inner], lambda k: tuple_of((Const(begin.value + k), inner.item(k))))
     numbers = _range(low, begin, Const(1), inner.count)
     return _together(low, [numbers, inner], inner.count)
 
@@ -198,7 +227,7 @@ def make_zip(low: Lowering, args: list[Abstract], node: Any) -> Iterable:
         return fixed(())
     if all(p.items is not None for p in parts):
         rows = zip(*(p.items for p in parts if p.items is not None))
-        return fixed(tuple(map(tuple_of, rows)), tuple(k for p in parts for k in p.over))
+        return fixed(tuple(map(tuple_of, rows)), parts, lambda k: tuple_of(tuple(p.item(k) for p in parts)))
     if any(p.items is not None and not p.items for p in parts):
         return fixed(())
     parts = [p if p.items is None else _in_columns(low, p, p.items, node) for p in parts]
@@ -225,7 +254,7 @@ def _least(low: Lowering, a: Abstract, b: Abstract) -> Abstract:
 
 def _together(low: Lowering, parts: list[Iterable], count: Abstract) -> Iterable:
     sources: list[Any] = []
-    over = tuple(k for part in parts for k in part.over)
+    over = _over(parts)
     rebuilds: list[tuple[Callable[[list[Value]], Abstract], int, int]] = []
     for part in parts:
         if part.rebuild is None:
@@ -244,6 +273,7 @@ def _together(low: Lowering, parts: list[Iterable], count: Abstract) -> Iterable
 def make_reversed(low: Lowering, args: list[Abstract], node: Any) -> Iterable:
     inner = iterable(low, args[0], node)
     if inner.items is not None:
-        return fixed(inner.items[::-1], inner.over)
+        size = len(inner.items)
+        return fixed(inner.items[::-1], [inner], lambda k: inner.item(size - 1 - k))
     last = low.b.emit("sub", _wrapping(low, inner.count), low.converter.constant(1, COUNT))
     return Iterable(inner.count, lambda i: inner.at(low.sp.current().b.emit("sub", last, i)), over=inner.over)

@@ -26,6 +26,7 @@ from spmd.frontend.values import (
     Struct,
     Table,
     is_number,
+    tuple_of,
 )
 from spmd.ir.build import constant_type
 from spmd.ir.core import Value
@@ -181,6 +182,22 @@ def entries_of(thing: Abstract) -> Abstract:
     assert isinstance(thing, Struct)
     pairs = tuple(Struct("tuple", tuple, (0, 1), (_key_of(n), x)) for n, x in zip(thing.names, thing.items))
     return Struct("list", list, tuple(range(len(pairs))), pairs)
+
+
+def part_of(held: Abstract, name: str) -> Abstract:
+    """d.keys(), d.values(), d.items(), as they are now; a loop over a dictionary runs over its keys."""
+    if isinstance(held, Struct):
+        keys = tuple(Const(n) for n in held.names)
+        pairs = tuple(tuple_of(pair) for pair in zip(keys, held.items))
+        return tuple_of({"keys": keys, "values": held.items, "items": pairs}[name])
+    assert isinstance(held, Table)
+    item = held.entries.item
+    if item is UNBOUND or name == "items":
+        return held.entries
+    assert isinstance(item, Struct)
+    width, which = len(list(item.items[0].leaves())), int(name == "values")
+    columns = held.entries.columns[width:] if which else held.entries.columns[:width]
+    return Grown(item.items[which], columns, held.entries.count)
 
 
 def _key_of(name: Any) -> Abstract:

@@ -13,6 +13,7 @@ from spmd.errors import TypeMismatch, UnsupportedSyntax
 from spmd.frontend.identities import Object
 from spmd.frontend.lists import (
     COUNT,
+    as_index,
     by_value,
     demand_within,
     grown,
@@ -24,10 +25,8 @@ from spmd.frontend.lists import (
 )
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import end_in_error, guard
-from spmd.frontend.values import UNBOUND, Abstract, Const, Grown, Leaf, Struct, describe, is_number, list_of
+from spmd.frontend.values import UNBOUND, Abstract, Const, Grown, Leaf, Struct, describe, list_of
 from spmd.ir.core import Value
-
-SIZES = "a loop runs over it, and the list would change its length meanwhile"
 
 
 # ------------------------------------------------------------------------------------------------ writing
@@ -40,8 +39,7 @@ def set_item(low: Lowering, owner: Object, held: Abstract, index: Any, thing: Ab
     if isinstance(index, tuple):
         raise low.error(UnsupportedSyntax, "a slice of a list cannot be written to in lanes", node,
                         "build the list anew: xs[:a] + new + xs[b:].")
-    if not is_number(index) or low.value(index).type.kind not in "iub":  # type: ignore[union-attr]
-        raise low.error(TypeMismatch, f"list indices must be integers or slices, not {describe(index)}", node)
+    as_index(low, index, node)
     if isinstance(held, Struct) and isinstance(index, Const):
         items = list(held.items)
         if not -len(items) <= index.value < len(items):
@@ -49,7 +47,7 @@ def set_item(low: Lowering, owner: Object, held: Abstract, index: Any, thing: Ab
         items[index.value] = low.hold(thing)
         memory.write(owner, list_of(tuple(items)), node)
         return
-    place = low.value(index)
+    place = as_index(low, index, node)
     value = by_value(low, low.hold(thing))
     whole = grown(low, held, (value,), node)
     text = "list assignment index out of range"
@@ -66,28 +64,21 @@ def extend_list(low: Lowering, owner: Object, held: Abstract, more: Abstract, no
     """xs += ys, xs.extend(ys)"""
     memory = low.memory
     assert memory is not None
+    memory.demand_resizable(owner, node)
     more = low.settled(more)
     if isinstance(more, Struct) and more.kind in ("tuple", "namedtuple"):
         more = list_of(more.items)
     if not is_list(more) or not (is_list(held) or isinstance(held, Grown)):
         raise low.error(UnsupportedSyntax, f"{describe(held)} cannot be extended by {describe(more)} in lanes", node,
                         "extend by a list: xs += [...].")
-    demand_resizable(low, owner, node)
     memory.write(owner, joined(low, held, more, node), node)
-
-
-def demand_resizable(low: Lowering, owner: Object, node: Any) -> None:
-    """Refuses to change the length of what a loop runs over."""
-    if owner.ident in low.iterated:
-        text = f"this list cannot be changed here: {SIZES}"
-        raise low.error(UnsupportedSyntax, text, node, "run over a copy: xs[:].")
 
 
 def append(low: Lowering, owner: Object, held: Abstract, thing: Abstract, node: Any) -> None:
     """xs.append(x)"""
     memory = low.memory
     assert memory is not None
-    demand_resizable(low, owner, node)
+    memory.demand_resizable(owner, node)
     thing = low.hold(thing)
     if isinstance(held, Struct):
         memory.write(owner, list_of((*held.items, thing)), node)
@@ -117,8 +108,9 @@ def pop(low: Lowering, owner: Object, held: Abstract, index: Abstract, node: Any
     """xs.pop(), xs.pop(i)"""
     memory = low.memory
     assert memory is not None
-    demand_resizable(low, owner, node)
+    memory.demand_resizable(owner, node)
     empty = (IndexError, ("pop from empty list",))
+    place = as_index(low, index, node)
     if isinstance(held, Struct) and isinstance(index, Const):
         items = list(held.items)
         if not items:
@@ -133,12 +125,12 @@ def pop(low: Lowering, owner: Object, held: Abstract, index: Abstract, node: Any
         end_in_error(low, empty)
     b = low.b
     guard(low, b.emit("gt", whole.count, low.converter.constant(0, COUNT)), empty)
-    found = grown_item(low, whole, low.value(index, node), "pop index out of range")
+    found = grown_item(low, whole, place, "pop index out of range")
     if isinstance(index, Const) and index.value == -1:
         fewer = b.emit("sub", whole.count, low.converter.constant(1, COUNT))
         left = whole.holding([_cut(low, c, None, fewer) for c in whole.columns], fewer)
     else:
-        left = without(low, whole, _wrapped(low, low.value(index), whole.count))
+        left = without(low, whole, _wrapped(low, place, whole.count))
     memory.write(owner, left, node)
     return found
 
@@ -159,7 +151,8 @@ def insert(low: Lowering, owner: Object, held: Abstract, index: Abstract, thing:
     """xs.insert(i, x): an index out of range is clipped."""
     memory = low.memory
     assert memory is not None
-    demand_resizable(low, owner, node)
+    memory.demand_resizable(owner, node)
+    at = as_index(low, index, node)
     thing = low.hold(thing)
     if isinstance(held, Struct) and isinstance(index, Const):
         items = list(held.items)
@@ -172,7 +165,7 @@ def insert(low: Lowering, owner: Object, held: Abstract, index: Abstract, thing:
     b = low.b
     rows = [b.emit("stack", low.converter.cell(v), axis=0) for v in leaves]
     zero = low.converter.constant(0, COUNT)
-    place = b.emit("minimum", b.emit("maximum", _wrapped(low, low.value(index, node), whole.count), zero), whole.count)
+    place = b.emit("minimum", b.emit("maximum", _wrapped(low, at, whole.count), zero), whole.count)
     columns = [b.emit("concat", _cut(low, c, None, place), row, _cut(low, c, place, None), axis=0)
                for c, row in zip(whole.columns, rows)]
     count = b.emit("add", whole.count, low.converter.constant(1, COUNT))
@@ -211,8 +204,8 @@ def _settled_insert(low: Lowering, owner: Object, held: Abstract, args: list[Abs
 
 
 def _clear(low: Lowering, owner: Object, held: Abstract, args: list[Abstract], node: Any) -> Abstract:
-    demand_resizable(low, owner, node)
     assert low.memory is not None
+    low.memory.demand_resizable(owner, node)
     low.memory.write(owner, list_of(()), node)
     return Const(None)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from spmd.errors import UnsupportedSyntax, UnsupportedType
+from spmd.errors import TypeMismatch, UnsupportedSyntax, UnsupportedType
 from spmd.frontend.identities import ITEM, Cell
 from spmd.frontend.joins import entries_of, grown_of, join_all, widen
 from spmd.frontend.lowering import Lowering
@@ -95,6 +95,15 @@ def same_lists(low: Lowering, cell: Abstract, known: Abstract | None) -> Abstrac
 
 
 # ------------------------------------------------------------------------------------------------ reading
+def as_index(low: Lowering, index: Any, node: Any, kind: str = "list") -> Value:
+    """An index of a list or tuple: an integer; Python's truth values are 0 and 1, NumPy's are none."""
+    type_ = low.value(index).type if is_number(index) else None
+    if not isinstance(type_, Num) or type_.rank or type_.text or type_.kind not in ("iub" if type_.python else "iu"):
+        raise low.error(TypeMismatch, f"{kind} indices must be integers or slices, not {describe(index)}", node)
+    value = low.value(index)
+    return low.b.emit("cast", value, dtype="int64", python=True) if type_.kind == "b" else value
+
+
 def grown_item(low: Lowering, thing: Grown, index: Value, text: str = RANGE) -> Abstract:
     """Item `index`, which may count from the back; raises the example's IndexError."""
     if thing.item is UNBOUND:

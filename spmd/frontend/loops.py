@@ -20,19 +20,20 @@ from spmd.frontend.bindings import bind
 from spmd.frontend.conditions import condition
 from spmd.frontend.exits import EXIT, caught, go_on
 from spmd.frontend.expressions import expression
-from spmd.frontend.identities import Cell, Object, View, cell_name, inside
+from spmd.frontend.identities import Cell, Object, Part, View, cell_name
 from spmd.frontend.iterables import iterable
 from spmd.frontend.joins import join, widen
 from spmd.frontend.liveness import writes
 from spmd.frontend.lowering import Dead, LoopFrame, Lowering
 from spmd.frontend.meetings import Meeting
-from spmd.frontend.operations import Condition, tag_test
+from spmd.frontend.operations import Condition, guard, tag_test
 from spmd.frontend.subscripts import spread_node
-from spmd.frontend.values import Abstract, Choice, Const, Iterable, Leaf, Node, Struct
+from spmd.frontend.values import Abstract, Choice, Const, Iterable, Leaf, Node, Table
 from spmd.ir.core import Block, Value
 from spmd.ir.types import Num
 
 COUNTER = Num("int64")
+RESIZED = "dictionary changed size during iteration"
 LEFT = "#left"  # whether an unrolled round was left by break; no name of the user's can be this
 
 
@@ -55,22 +56,23 @@ def while_loop(low: Lowering, s: Any) -> None:
 
 def for_loop(low: Lowering, s: Any) -> None:
     thing = low.hold(expression(low, s.iter))
-    over = [o.ident for o in inside(thing)] if low.memory is not None else []
-    over += thing.over if isinstance(thing, Iterable) else ()
-    kept = list(low.pins), list(low.iterated)
-    low.pins += over
-    low.iterated += over
-    _for_each(low, s, thing)
-    low.pins, low.iterated = kept
+    over = [ident for ident, _ in thing.over] if isinstance(thing, Iterable) else []
+    over += low.memory.behind(thing) if low.memory is not None else []
+    looked_after = isinstance(thing, Object) and isinstance(low.settled(_whole(low, thing)), Table)
+    with low.running_over(over, () if looked_after else over):
+        _for_each(low, s, thing)
+
+
+def _whole(low: Lowering, thing: Object) -> Object:
+    """The dictionary of which an object is the keys, values or items; else the object."""
+    assert low.memory is not None
+    return Object(low.memory.behind(thing)[-1])
 
 
 def _for_each(low: Lowering, s: Any, thing: Abstract) -> None:
-    thing = low.chosen(thing)
+    thing = whole = low.chosen(thing)
     if isinstance(thing, Object):
         held = low.settled(thing)
-        if isinstance(held, Struct):
-            _unroll_object(low, s, thing)
-            return
         if isinstance(held, Choice):
             thing = held
     if isinstance(thing, Node):
@@ -80,15 +82,18 @@ def _for_each(low: Lowering, s: Any, thing: Abstract) -> None:
         return
     things = iterable(low, thing, s.iter)
     low.locate(s)
-    items = things.items
-    if items is not None:
-        _unchanged(low, s, things.over, lambda: _unroll(low, s, items))
+    if things.items is not None:
+        _unroll(low, s, things, len(things.items))
         return
     count = things.count
     limit = low.b.emit("cast", low.value(count), dtype="int64", python=False)
+    dictionary = _whole(low, whole) if isinstance(whole, Object) else None
 
     def test(counter: Value | None) -> Condition:
         assert counter is not None
+        held = low.settled(dictionary) if dictionary is not None else None
+        if isinstance(held, Table):
+            guard(low, low.b.emit("eq", held.entries.count, limit), (RuntimeError, (RESIZED,)))
         return Condition(Leaf(low.b.emit("lt", counter, limit)))
 
     def enter(counter: Value | None) -> None:
@@ -119,61 +124,29 @@ def _carried(low: Lowering, s: Any, target: frozenset[str]) -> list[str]:
     return sorted((changed | low.definition.boxed) & alive)
 
 
-def _unroll(low: Lowering, s: Any, items: tuple[Abstract, ...]) -> None:
-    """A loop over a fixed structure: its items may be of different kinds."""
+def _unroll(low: Lowering, s: Any, things: Iterable, size: int) -> None:
+    """A loop over a fixed structure: its items may be of different kinds. Each round sees what they are then."""
     if _jumps(s.body):
-        _rounds(low, s, items)
+        _rounds(low, s, things, 0, size)
         return
-    for item in items:
-        bind(low, s.target, item)
+    for k in range(size):
+        bind(low, s.target, things.item(k))
         low.block(s.body)
     low.block(s.orelse)
 
 
-def _unroll_object(low: Lowering, s: Any, thing: Object) -> None:
-    """A loop over a list of known length that the program may write to: each round sees what the list holds then."""
-    assert low.memory is not None
-    held = low.settled(thing)
-    assert isinstance(held, Struct)
-    if held.kind == "list" and not _jumps(s.body):
-        for k in range(len(held.items)):
-            now = low.settled(thing)
-            assert isinstance(now, Struct), "a list that a loop runs over keeps its length"
-            bind(low, s.target, now.items[k])
-            low.block(s.body)
-        low.block(s.orelse)
-        return
-    _unchanged(low, s, (thing.ident,), lambda: _for_each(low, s, held))
-
-
-def _unchanged(low: Lowering, s: Any, over: tuple[int, ...], run: Callable[[], None]) -> None:
-    """Runs what goes over items that were read before the loop; refuses a loop that writes to what they are of."""
-    memory = low.memory
-    before = [memory.cell(Object(k)) for k in over] if memory is not None else []
-    run()
-    for k, old in zip(over, before):
-        now = memory.cell(Object(k)) if memory is not None else old
-        if now.thing.key() != old.thing.key() or not _same_leaves(now, old):
-            text = "what this loop runs over is changed in the loop, which cannot run in lanes"
-            raise low.error(UnsupportedSyntax, text, s, "run over a copy: xs[:].")
-
-
-def _same_leaves(a: Abstract, b: Abstract) -> bool:
-    return all(x is y for x, y in zip(a.leaves(), b.leaves()))
-
-
-def _rounds(low: Lowering, s: Any, items: tuple[Abstract, ...]) -> None:
+def _rounds(low: Lowering, s: Any, things: Iterable, k: int, size: int) -> None:
     """An unrolled loop with jumps: each round is a loop of one trip, the next runs where none has left by `break`."""
-    if not items:
+    if k == size:
         low.block(s.orelse)
         return
-    left = _one_round(low, s, items[0])
+    left = _one_round(low, s, things.item(k))
     if isinstance(left, Const):
         if not left.value:
-            _rounds(low, s, items[1:])
+            _rounds(low, s, things, k + 1, size)
         return
     live = low.definition.liveness.after[s]
-    low.branch(low.value(left), (lambda: None, lambda: _rounds(low, s, items[1:])), live=live)
+    low.branch(low.value(left), (lambda: None, lambda: _rounds(low, s, things, k + 1, size)), live=live)
 
 
 def _one_round(low: Lowering, s: Any, item: Abstract) -> Abstract:
@@ -355,6 +328,9 @@ def _look(low: Lowering, frame: LoopFrame, head: dict[str, Abstract], k: int, th
         return low.memory.contents(thing)
     cell = head[thing.cell]
     assert isinstance(cell, Cell)
+    if isinstance(cell.thing, Part):
+        text = "the keys or items of several dictionaries cannot share a name in lanes"
+        raise low.error(UnsupportedSyntax, text, None, "ask for them where they are read.")
     return Leaf(Value(cell.thing.steps[-1].type)) if isinstance(cell.thing, View) else cell.thing
 
 

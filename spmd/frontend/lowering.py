@@ -8,7 +8,8 @@ It knows the rules of no syntax: those that contain each other are handed in, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn, Protocol
@@ -237,6 +238,20 @@ class Lowering:
     def hold(self, thing: Abstract, fixed: str = "") -> Abstract:
         """A thing as it is kept: what is mutable in it has an identity, where the program writes."""
         return thing if self.memory is None else self.memory.hold(thing, fixed)
+
+    def shared(self, thing: Abstract) -> Abstract:
+        """A part of an object's array as the view that it is."""
+        return thing if self.memory is None else self.memory.shared(thing)
+
+    @contextmanager
+    def running_over(self, over: Iterable[int], fixed: Iterable[int]) -> Iterator[None]:
+        """While a loop runs over objects they keep their identity where paths meet, and the `fixed` their length."""
+        kept = self.pins, self.iterated
+        self.pins, self.iterated = [*self.pins, *over], [*self.iterated, *fixed]
+        try:
+            yield
+        finally:
+            self.pins, self.iterated = kept
 
     def apart(self, thing: Abstract) -> Abstract:
         """A new array as one that shares no memory."""

@@ -24,6 +24,8 @@ class Meeting:
     """Paths that meet: for each, its names, which are changed in place so that all paths agree on identities.
 
     snapshot  (path, object) -> what a view of an array gives at the end of a path.
+    shares    what each object shares memory with on each path, in the path's own names.
+    whole     objects that are one and hold the same on all paths.
     head      path 0 is what the head of a loop was taken to hold; identities in `own` were made for it before.
     """
 
@@ -32,6 +34,8 @@ class Meeting:
     head: bool = False
     own: set[int] = field(default_factory=set)
     made: dict[tuple[int | None, ...], int] = field(default_factory=dict)
+    shares: dict[int, list[frozenset[int]]] = field(default_factory=dict)
+    whole: set[int] = field(default_factory=set)
 
     def meet(self, roots: Iterable[str], also: Iterable[int] = ()) -> set[int]:
         """Aligns what the roots (and the objects `also`, which are the same on all paths) lead to; gives the
@@ -54,6 +58,7 @@ class Meeting:
             seen.add(ident)
             kept.append(row)
             self._cells(row, ident, before, queue)
+        self._tell_shares(kept)
         self._tell_doubts(kept)
         return seen
 
@@ -126,15 +131,17 @@ class Meeting:
         if all(c is cells[0] for c in cells) and all(k == ident for k in row):
             for path, cell in zip(self.paths, cells):
                 queue += [self._lone(path, o) for o in inside(cell)] if cell is not None else []
+            self.shares[ident] = [c.shares if isinstance(c, Cell) else frozenset() for c in cells]
+            self.whole.add(ident)
             return
         cells = self._by_value(self._snapshots(row, cells))
         there = [c for c in cells if isinstance(c, Cell)]
         things = self.aligned([c.thing if isinstance(c, Cell) else None for c in cells], queue)
         fixed = max(c.fixed for c in there)
         stale = max(c.stale for c in there)
-        shares = frozenset().union(*(c.shares for c in there))
+        self.shares[ident] = [c.shares if isinstance(c, Cell) else frozenset() for c in cells]
         for path, thing in zip(self.paths, things):
-            path[cell_name(ident)] = Cell(ABSENT if thing is None else thing, fixed, shares, stale)
+            path[cell_name(ident)] = Cell(ABSENT if thing is None else thing, fixed, frozenset(), stale)
 
     def _snapshots(self, row: tuple[int | None, ...], cells: list[Abstract | None]) -> list[Abstract | None]:
         """Views that are not the same part of one object on all paths are, from here on, arrays of their own."""
@@ -175,6 +182,29 @@ class Meeting:
         return thing
 
     # ---------------------------------------------------------------------------------------- doubts
+    def _tell_shares(self, rows: Sequence[tuple[int | None, ...]]) -> None:
+        """What an object may share memory with, by the names behind the meeting; what none of them is, is gone."""
+        called: list[dict[int, set[int]]] = [{} for _ in self.paths]
+        for row in rows:
+            for names, ident in zip(called, row):
+                if ident is not None:
+                    names.setdefault(ident, set()).add(self.name_of(row))
+        for row in rows:
+            ident = self.name_of(row)
+            pairs = zip(called, self.shares[ident])
+            found = frozenset(n for names, shares in pairs for k in shares for n in names.get(k, ())) - {ident}
+            if not found <= self.shares[ident][0] or ident not in self.whole:
+                self._mark(ident, "", found, only=True)
+
+    def _mark(self, ident: int, fixed: str, shares: frozenset[int], only: bool = False) -> None:
+        """Notes what an object shares (`only` that, or that as well) and why it is fixed."""
+        for path in self.paths:
+            cell = path.get(cell_name(ident))
+            if isinstance(cell, Cell):
+                now = shares if only else cell.shares | shares
+                if now != cell.shares or fixed and not cell.fixed:
+                    path[cell_name(ident)] = Cell(cell.thing, cell.fixed or fixed, now, cell.stale)
+
     def _tell_doubts(self, rows: Sequence[tuple[int | None, ...]]) -> None:
         """Objects that are one on some path and two on another must not be written to."""
         for k in range(len(self.paths)):
@@ -182,20 +212,13 @@ class Meeting:
             for row in rows:
                 if row[k] is not None:
                     places.setdefault(row[k], []).append(row)  # type: ignore[arg-type]
-            for ident, several in places.items():
+            for several in places.values():
                 if len(several) > 1:
                     for row in several:
-                        self._doubt(row, {ident, *(self.name_of(r) for r in several if r is not row)})
-
-    def _doubt(self, row: tuple[int | None, ...], others: set[int]) -> None:
-        ident = self.name_of(row)
-        if all(k == ident for k in row):
-            return
-        for path in self.paths:
-            cell = path.get(cell_name(ident))
-            if isinstance(cell, Cell):
-                path[cell_name(ident)] = Cell(cell.thing, cell.fixed or PATHS, cell.shares | (others - {ident}),
-                                              cell.stale)
+                        ident = self.name_of(row)
+                        if any(k != ident for k in row):
+                            others = frozenset(self.name_of(r) for r in several) - {ident}
+                            self._mark(ident, PATHS, others)
 
 
 def _form(thing: Abstract) -> tuple[object, ...]:
@@ -206,7 +229,7 @@ def _form(thing: Abstract) -> tuple[object, ...]:
 
 
 def _called(thing: Abstract | None, ident: int) -> Abstract | None:
-    return View(ident, thing.steps) if isinstance(thing, View) else Object(ident) if thing is not None else None
+    return replace(thing, root=ident) if isinstance(thing, View) else Object(ident) if thing is not None else None
 
 
 def _rebuilt(thing: Abstract | None, parts: dict[tuple[object, ...], Abstract]) -> Abstract | None:

@@ -13,6 +13,7 @@ from spmd.frontend import queues, tables
 from spmd.frontend.attributes import class_attribute, node_field, node_tag, present
 from spmd.frontend.comprehensions import mapped
 from spmd.frontend.identities import Object
+from spmd.frontend.joins import part_of
 from spmd.frontend.library import call_numpy
 from spmd.frontend.list_methods import METHODS as LIST_METHODS
 from spmd.frontend.list_methods import list_method
@@ -21,7 +22,7 @@ from spmd.frontend.lists import is_list
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import tag_test
 from spmd.frontend.python_calls import call_python
-from spmd.frontend.values import Abstract, Const, Grown, Leaf, Method, Node, Struct, Table, describe, tuple_of
+from spmd.frontend.values import Abstract, Const, Grown, Leaf, Method, Node, Struct, Table, describe
 from spmd.ops.table import METHODS
 
 
@@ -43,7 +44,7 @@ def call_method(
     if method.function is None and is_list(owner) and method.name in LIST_METHODS:
         return _of_list(low, method, args, kwargs, node)
     if method.function is not None:
-        own = low.chosen(method.owner)
+        own = low.chosen(method.owner)  # the object: the method may write to it
         return call_python(low, method.function, [own if isinstance(own, Object) else owner, *args], kwargs, node)
     if isinstance(owner, Leaf) and method.name in METHODS:
         rule = METHODS[method.name]
@@ -54,7 +55,7 @@ def call_method(
     if isinstance(owner, Table):
         return _of_table(low, method, owner, args, kwargs, node)
     if isinstance(owner, Struct) and owner.kind == "dict":
-        found = _dict_method(low, owner, method.name, args, kwargs, node)
+        found = _dict_method(low, method, owner, args, kwargs, node)
         if found is not None:
             return found
     if isinstance(owner, Struct) and owner.kind == "namedtuple" and method.name == "_replace":
@@ -90,7 +91,7 @@ def _of_table(
     name = method.name
     if name in ("keys", "values", "items"):
         _takes(low, name, 0, 0, args, kwargs, node)
-        return tables.part(low, held, name)
+        return _part(low, method, held)
     if name == "get":
         _takes(low, name, 1, 2, args, kwargs, node)
         return tables.get(low, held, args[0], args[1] if len(args) > 1 else Const(None), node)
@@ -100,6 +101,13 @@ def _of_table(
         assert isinstance(method.owner, Object)
         return tables.delete(low, method.owner, held, args[0], args[1] if len(args) > 1 else None, node)
     raise low.error(UnsupportedAttribute, f"a dict has no method '{name}' that can run in lanes", node)
+
+
+def _part(low: Lowering, method: Method, held: Abstract) -> Abstract:
+    """d.keys(), d.values(), d.items()"""
+    owner = low.chosen(method.owner)
+    return low.memory.part(owner, method.name) if isinstance(owner, Object) and low.memory is not None else (
+        part_of(held, method.name))
 
 
 def _replaced(low: Lowering, owner: Struct, changes: dict[str, Abstract], node: Any) -> Abstract:
@@ -121,16 +129,13 @@ def _takes(
 
 
 def _dict_method(
-    low: Lowering, owner: Struct, name: str, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
+    low: Lowering, method: Method, owner: Struct, args: list[Abstract], kwargs: dict[str, Abstract], node: Any
 ) -> Abstract | None:
+    name = method.name
     if name in ("items", "keys", "values", "get"):
         _takes(low, name, int(name == "get"), 2 * int(name == "get"), args, kwargs, node)
-    if name == "items":
-        return tuple_of(tuple(tuple_of((Const(n), x)) for n, x in zip(owner.names, owner.items)))
-    if name == "keys":
-        return tuple_of(tuple(Const(n) for n in owner.names))
-    if name == "values":
-        return tuple_of(owner.items)
+    if name in ("items", "keys", "values"):
+        return _part(low, method, owner)
     if name == "get" and isinstance(args[0], Const):
         found = owner.field(args[0].value)
         return found if found is not None else args[1] if len(args) > 1 else Const(None)

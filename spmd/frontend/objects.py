@@ -18,13 +18,16 @@ from spmd.frontend.identities import (
     INPUT,
     Cell,
     Object,
+    Part,
     Step,
     View,
     cell_name,
     fresh,
+    inside,
     is_mutable,
     reachable,
 )
+from spmd.frontend.joins import part_of
 from spmd.frontend.meetings import Meeting
 from spmd.frontend.scope import Scope
 from spmd.frontend.values import Abstract, Choice, Compound, Leaf, Struct
@@ -36,6 +39,7 @@ VIEWS = frozenset({
     "index", "slice", "dynslice", "transpose", "reshape", "reshape_to", "broadcast", "broadcast_to", "diagonal",
 })
 FOREIGN = frozenset({"load", "item"})
+SIZES = "a loop runs over it, and it would change its length meanwhile"
 
 
 RESULT = "#result"  # what a path gives, as a name of its scope
@@ -55,6 +59,7 @@ class Frame(Protocol):
     b: WatchedBuilder
     scope: Scope
     pins: list[int]
+    iterated: list[int]
 
     def error(self, kind: type[SpmdError], message: str, node: Any = None, hint: str | None = None) -> SpmdError:
         """A refusal at a node."""
@@ -85,9 +90,19 @@ class Memory:
         """What an object holds now."""
         cell = self.cell(thing)
         self._demand_known(cell, None)
+        if isinstance(cell.thing, Part):
+            return part_of(self.contents(Object(cell.thing.root)), cell.thing.name)
         if isinstance(cell.thing, View):
             return Leaf(self._seen(thing.ident, cell.thing)[-1])
         return cell.thing
+
+    def behind(self, thing: Abstract) -> list[int]:
+        """The objects that a thing names and those that they are parts of: of one object, it and the whole."""
+        found: list[int] = []
+        for one in inside(thing):
+            cell = self.cell(one)
+            found += [one.ident, cell.thing.root] if isinstance(cell.thing, View) else [one.ident]
+        return found
 
     def demand_known(self, thing: Abstract, node: Any) -> None:
         """Refuses to give away what may have been changed unseen."""
@@ -153,6 +168,12 @@ class Memory:
         view = View(root, tuple(map(Step.of, steps)))
         self.names[made.cell] = Cell(view, fixed)
         self.seen[made.ident] = (self.low.b.block, [steps[0].operands[0], *(op.result for op in steps)])
+        return made
+
+    def part(self, whole: Object, name: str) -> Object:
+        """d.keys(), d.values() or d.items(): it changes with the dictionary."""
+        made = fresh()
+        self.names[made.cell] = Cell(Part(whole.ident, (), name), "it is a dictionary's own list")
         return made
 
     def apart(self, thing: Abstract) -> Abstract:
@@ -239,6 +260,12 @@ class Memory:
             raise self.low.error(UnsupportedSyntax, f"this cannot be written to in lanes: {cell.fixed}", node,
                                  "make a copy first: b = a.copy(), and write to that.")
 
+    def demand_resizable(self, thing: Object, node: Any) -> None:
+        """Refuses to make what a loop runs over longer or shorter."""
+        if thing.ident in self.low.iterated:
+            raise self.low.error(UnsupportedSyntax, f"this cannot be changed here: {SIZES}", node,
+                                 "run over a copy: xs[:].")
+
     def write(self, thing: Object, new: Abstract, node: Any) -> None:
         """The object holds something else from now on."""
         self.demand_writable(thing, node)
@@ -247,8 +274,17 @@ class Memory:
             assert isinstance(new, Leaf)
             self._write_through(thing.ident, cell.thing, new.value, node)
             return
-        self.names[thing.cell] = Cell(new, "", cell.shares, "")
+        self.names[thing.cell] = Cell(self._own(thing, new), "", cell.shares, "")
         self._spoil(thing.ident)
+
+    def _own(self, thing: Object, new: Abstract) -> Abstract:
+        """An array that is written as a whole holds the same numbers as what was written, in memory of its own."""
+        if not isinstance(new, Leaf) or not new.type.rank:
+            return new
+        source = self._source(new.value)[0]
+        if source == thing.ident or source is None and not self._foreign(new.value):
+            return new
+        return Leaf(self.low.b.emit("copy", new.value))
 
     def _write_through(self, ident: int, view: View, new: Value, node: Any) -> None:
         """Writes into a part of an array: the steps' inverses, from the last step to the first."""

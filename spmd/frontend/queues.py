@@ -15,7 +15,7 @@ from spmd.frontend.compounds import Error
 from spmd.frontend.exits import demand, throw
 from spmd.frontend.identities import Object
 from spmd.frontend.list_methods import METHODS as LISTS
-from spmd.frontend.list_methods import append, appended, demand_resizable, insert, pop, without
+from spmd.frontend.list_methods import append, appended, insert, pop, without
 from spmd.frontend.lists import COUNT, by_value, grown, matches
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import end_in_error, guard
@@ -85,7 +85,8 @@ def _place(low: Lowering, held: Abstract, item: Abstract, node: Any) -> tuple[Gr
 
 def add(low: Lowering, owner: Object, held: Abstract, item: Abstract, node: Any) -> None:
     """s.add(x)"""
-    demand_resizable(low, owner, node)
+    assert low.memory is not None
+    low.memory.demand_resizable(owner, node)
     whole, value, place = _place(low, held, item, node)
     memory = low.memory
     assert memory is not None
@@ -99,7 +100,8 @@ def _taken_out(
     low: Lowering, owner: Object, held: Abstract, args: list[Abstract], node: Any, demanded: bool
 ) -> Abstract:
     """s.remove(x), s.discard(x)"""
-    demand_resizable(low, owner, node)
+    assert low.memory is not None
+    low.memory.demand_resizable(owner, node)
     error = Error(KeyError, (low.settled(args[0]),))
     if isinstance(held, Grown) and held.item is UNBOUND:
         if demanded:

@@ -20,7 +20,7 @@ from spmd.frontend.attributes import node_tag, present
 from spmd.frontend.compounds import Error
 from spmd.frontend.exits import throw
 from spmd.frontend.identities import INPUT, ITEM, Object
-from spmd.frontend.lists import RANGE, grown_item, grown_slice
+from spmd.frontend.lists import RANGE, as_index, grown_item, grown_slice
 from spmd.frontend.lowering import Dead, Lowering
 from spmd.frontend.operations import binary, end_in_error, guard, refuse_own, tag_test
 from spmd.frontend.scope import Facts
@@ -212,16 +212,15 @@ def _by_key(low: Lowering, thing: Struct, key: Leaf, node: Any, at: int = 0) -> 
 def _chosen_item(low: Lowering, thing: Struct, part: Any, node: Any) -> Abstract:
     """A tuple's item by an index that is known when the program runs: items of one kind are stacked, others tried."""
     kind = "list" if thing.kind == "list" else "tuple"
-    if not isinstance(part, Leaf) or part.type.rank or part.type.kind not in "iub" or part.type.text:
-        raise low.error(TypeMismatch, f"{kind} indices must be integers or slices, not {describe(part)}", node)
+    place = as_index(low, part, node, kind)
     text = f"{kind} index out of range"
     values = [low.value(i) for i in thing.items] if all(map(_is_value, thing.items)) else []
     if not values or any(v.type != values[0].type for v in values):
-        return _tried_item(low, thing, part.value, text, 0)
+        return _tried_item(low, thing, place, text, 0)
     type_ = values[0].type
     assert isinstance(type_, Num)
     stacked = low.attempt(lambda: low.b.emit("stack", *values, axis=0), node)
-    item = low.attempt(lambda: low.b.emit("index", stacked, part.value, text=text), node)
+    item = low.attempt(lambda: low.b.emit("index", stacked, place, text=text), node)
     return Leaf(item if item.type == type_ else low.b.emit("cast", item, dtype=type_.dtype, python=type_.python))
 
 
@@ -289,17 +288,13 @@ def _run_pick(low: Lowering, run: Run, part: Any, node: Any) -> Abstract:
         bounds = [_clipped(low, length, start, 0), _clipped(low, length, stop, None)]
         value = low.b.insert("seqslice", [run.value, *bounds], [Seq(run.table)]).result
         return Run(value, run.item, run.fields, run.kind)
-    if not (isinstance(part, (Leaf, Const)) and low.value(part).type.kind in "iub"):  # type: ignore[union-attr]
-        raise low.error(TypeMismatch, f"list indices must be integers or slices, not {describe(part)}", node)
-    return run_item(low, run, low.value(part))
+    return run_item(low, run, as_index(low, part, node, run.kind))
 
 
 def _grown_pick(low: Lowering, thing: Grown, part: Any, node: Any) -> Abstract:
     if isinstance(part, tuple) and thing.kind == "list":
         return grown_slice(low, thing, part, node)
-    if not (isinstance(part, (Leaf, Const)) and low.value(part).type.kind in "iub"):  # type: ignore[union-attr]
-        raise low.error(TypeMismatch, f"list indices must be integers or slices, not {describe(part)}", node)
-    return grown_item(low, thing, low.value(part), f"{thing.kind} index out of range")
+    return grown_item(low, thing, as_index(low, part, node), f"{thing.kind} index out of range")
 
 
 def _clipped(low: Lowering, length: Value, bound: Abstract, default: int | None) -> Value:

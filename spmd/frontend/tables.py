@@ -119,6 +119,8 @@ def write(low: Lowering, owner: Object, held: Abstract, key: Abstract, thing: Ab
     """d[key] = thing: an entry written anew, or one more."""
     memory = low.memory
     assert memory is not None
+    if not isinstance(held, Table):
+        memory.demand_resizable(owner, node)
     key = settled_key(low, key)
     entry = tuple_of((key, by_value(low, low.hold(thing))))
     whole = table(low, held, (entry,), node)
@@ -133,6 +135,7 @@ def write(low: Lowering, owner: Object, held: Abstract, key: Abstract, thing: Ab
         memory.write(owner, Table(whole.entries.holding(columns, whole.entries.count)), node)
 
     def added() -> None:
+        memory.demand_resizable(owner, node)
         memory.write(owner, Table(appended(low, whole.entries, entry, node)), node)
 
     low.branch(there, (replaced, added), live=low.scope.names)
@@ -147,6 +150,7 @@ def delete(
                         "test with 'in' before.")
     memory = low.memory
     assert memory is not None
+    memory.demand_resizable(owner, node)
     whole = table(low, held, (), node)
     key = settled_key(low, key)
     if whole.entries.item is UNBOUND:
@@ -156,15 +160,3 @@ def delete(
     found = _value_at(low, whole, place)
     memory.write(owner, Table(without(low, whole.entries, place)), node)
     return found
-
-
-def part(low: Lowering, held: Table, name: str) -> Grown:
-    """d.keys(), d.values(), d.items() as lists; a loop over a dictionary runs over its keys."""
-    item = held.entries.item
-    if item is UNBOUND or name == "items":
-        return held.entries
-    assert isinstance(item, Struct)
-    width, which = len(list(item.items[0].leaves())), int(name == "values")
-    columns = held.entries.columns[width:] if which else held.entries.columns[:width]
-    return Grown(item.items[which], columns, held.entries.count)
-

@@ -309,7 +309,8 @@ class Iterable(Abstract):
     `count` is a constant or a Python int leaf. `sources` feed a `map`: (operand or None for the count, each kind, type
     of the callee's parameter), from which `rebuild` makes the item inside the callee. A fixed structure has `items`.
     `shape` is what `rebuild` makes: two things of equal sources and shape have the same items inside a callee.
-    `once`: Python's iterator is used up by running over it. `over`: the objects whose items these are.
+    `once`: Python's iterator is used up by running over it. `over`: the objects whose items these are, each with what
+    it held when the iterator was made; `now` gives a fixed structure's item as it is when it is reached.
     """
 
     count: Abstract
@@ -319,7 +320,13 @@ class Iterable(Abstract):
     items: tuple[Abstract, ...] | None = None
     shape: Any = ()
     once: bool = False
-    over: tuple[int, ...] = ()
+    over: tuple[tuple[int, Any], ...] = ()
+    now: Callable[[int], Abstract] | None = None
+
+    def item(self, k: int) -> Abstract:
+        """Item k of a fixed structure, when it is reached."""
+        assert self.items is not None
+        return self.items[k] if self.now is None else self.now(k)
 
     def key(self) -> Any:
         return ("iterable", id(self))

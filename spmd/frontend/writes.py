@@ -172,7 +172,7 @@ def _where_mask(low: Lowering, whole: Value, mask: Value, thing: Abstract, node:
 def conformed(low: Lowering, thing: Abstract, part: Any, whole: Any, node: Any) -> Value:
     """What is written, in the shape of the part and the dtype of the whole, converted as NumPy does on assignment."""
     thing = low.settled(thing)
-    if isinstance(thing, Struct) and thing.kind in ("list", "tuple"):
+    if is_list(thing) or isinstance(thing, Struct) and thing.kind == "tuple":
         thing = low.settled(low.apply(Static(np.array), [thing], {}, node))
     value = low.value(thing, node)
     type_ = value.type
@@ -223,6 +223,8 @@ def _store_key(low: Lowering, owner: Object, held: Struct | Table, key: Any, thi
         raise low.error(UnsupportedSyntax, f"{describe(key)} cannot be a key in lanes", node,
                         "keys are numbers, strings or tuples of numbers.")
     items = dict(zip(held.names, held.items))
+    if name not in items:
+        memory.demand_resizable(owner, node)
     items[name] = low.hold(thing)
     memory.write(owner, Struct("dict", dict, tuple(items), tuple(items.values())), node)
 
@@ -264,21 +266,29 @@ def augment(low: Lowering, s: Any) -> None:
 def _augment_item(low: Lowering, s: Any, owner: Abstract) -> None:
     """`owner[index] op= value`"""
     index, several = index_parts(low, s.target)
-    new = low.expression(s.value)
     low.locate(s)
 
     def run(one: Abstract) -> None:
         held = low.settled(one)
-        if isinstance(held, Leaf) and len(index) == 1 and is_mask(index[0]) and _is_scalar(low, new) and (
-                index[0].type.rank == held.type.rank):
-            _augment_masked(low, one, held, index[0], new, s)
+        if isinstance(held, Struct) and held.kind in ("tuple", "namedtuple"):
+            raise low.error(TypeMismatch, f"{describe(held)} does not support item assignment", s)
+        masked = isinstance(held, Leaf) and len(index) == 1 and is_mask(index[0]) and (
+            index[0].type.rank == held.type.rank)
+        old = held if masked else low.shared(pick(low, held, index, several, s))
+        new = low.expression(s.value)  # which may write to what the old value was read from
+        low.locate(s)
+        if masked and _is_scalar(low, new):
+            _augment_masked(low, one, old, index[0], new, s)
             return
-        old = pick(low, held, index, several, s)
+        if masked:
+            old = pick(low, held, index, several, s)
         part = low.chosen(old)
         if isinstance(held, Leaf):
             result = _part_in_place(low, old, new, s)
         elif isinstance(part, Object) and _in_place(low, part, new, s):
-            return
+            if _names(low.chosen(pick(low, low.settled(one), index, several, s)), part):
+                return  # it is the item still
+            result = part
         else:
             result = _operated(low, old, new, s)
         store_item(low, one, index, several, result, s)
@@ -286,11 +296,11 @@ def _augment_item(low: Lowering, s: Any, owner: Abstract) -> None:
     _on_each(low, owner, run)
 
 
-def _augment_masked(low: Lowering, owner: Abstract, held: Leaf, mask: Leaf, new: Abstract, s: Any) -> None:
-    """`a[mask] op= number`"""
-    other, memory = low.settled(new), low.memory
-    assert memory is not None and isinstance(owner, Object)
-    result = low.value(_part_in_place(low, held, other, s))
+def _augment_masked(low: Lowering, owner: Abstract, old: Abstract, mask: Leaf, new: Abstract, s: Any) -> None:
+    """`a[mask] op= number`, where `old` is the array as it was before the number was computed."""
+    held, other, memory = low.settled(owner), low.settled(new), low.memory
+    assert memory is not None and isinstance(owner, Object) and isinstance(held, Leaf)
+    result = low.value(_part_in_place(low, old, other, s))
     whole = low.attempt(lambda: assigned(low.b, result, held.type.dtype), s)
     demand_mask(low, held.value, mask.value, 0, s)
     memory.write(owner, Leaf(low.attempt(lambda: low.b.emit("where", mask.value, whole, held.value), s)), s)
@@ -298,7 +308,6 @@ def _augment_masked(low: Lowering, owner: Abstract, held: Leaf, mask: Leaf, new:
 
 def _augment_attribute(low: Lowering, s: Any, owner: Abstract) -> None:
     """`owner.name op= value`"""
-    new = low.expression(s.value)
     low.locate(s)
 
     def run(one: Abstract) -> None:
@@ -306,11 +315,19 @@ def _augment_attribute(low: Lowering, s: Any, owner: Abstract) -> None:
         item = held.field(s.target.attr) if isinstance(held, Struct) else None
         if item is None:
             raise low.error(UnsupportedSyntax, ARGUMENTS, s, "return the new value instead.")
+        new = low.expression(s.value)
+        low.locate(s)
         part = low.chosen(item)
         if not (isinstance(part, Object) and _in_place(low, part, new, s)):
             _set_attribute(low, one, s.target.attr, _operated(low, item, new, s), s)
+        elif not _names(low.chosen(low.settled(one).field(s.target.attr)), part):  # type: ignore[attr-defined]
+            _set_attribute(low, one, s.target.attr, part, s)
 
     _on_each(low, owner, run)
+
+
+def _names(thing: Abstract, part: Object) -> bool:
+    return isinstance(thing, Object) and thing.ident == part.ident
 
 
 def augment_object(low: Lowering, owner: Object, new: Abstract, s: Any) -> bool:

@@ -51,7 +51,7 @@ def item(run: Pair, index: Any, faults: Faults) -> Array:
     bad = (at < 0) | (at >= count)
     if bad.any():
         faults.report(bad, lambda row: IndexError("list index out of range"))
-        at = np.where(bad, 0, at)
+        return np.where(bad, 0, first + at)  # an empty run may begin where the table ends
     return first + at
 
 
