@@ -41,10 +41,10 @@ from batching.schema import (
     StringSchema,
     TableSchema,
     VariantSchema,
-    intern_all,
 )
 from batching.shapes import Offence, type_names
 from batching.sites import Alternative, Site
+from batching.strings import intern_all
 
 __all__ = ["Filler", "blank"]
 

@@ -28,9 +28,9 @@ from batching.schema import (
     StringSchema,
     TableSchema,
     VariantSchema,
-    text,
 )
 from batching.shapes import DICTS, attributes_of
+from batching.strings import text
 
 __all__ = ["block", "rebuild"]
 

@@ -10,13 +10,11 @@ with several types becomes a variant, and objects that link to one another becom
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 __all__ = [
     "ArraySchema", "LinkSchema", "ListSchema", "NoneSchema", "NumberSchema", "OptionalSchema", "PackedSchema",
-    "RecordSchema", "Schema", "StringSchema", "TableSchema", "VariantSchema", "intern", "intern_all", "text",
+    "RecordSchema", "Schema", "StringSchema", "TableSchema", "VariantSchema",
 ]
 
 PYTHON_DTYPES = {"int": "int64", "float": "float64", "bool": "bool", "complex": "complex128"}
@@ -84,7 +82,7 @@ class NoneSchema:
 
 @dataclass(frozen=True)
 class StringSchema:
-    """A string; the column holds ids of strings interned for the process (`intern`, `text`)."""
+    """A string; the column holds ids of strings interned for the process (see strings.py)."""
 
 
 @dataclass(frozen=True)
@@ -177,48 +175,3 @@ class PackedSchema:
     root: Schema
     tables: tuple[TableSchema, ...] = field(default=())
     aliased: bool = False
-
-
-class _Strings:
-    """The strings of this process, numbered in order of first sight; number 0 is the empty string."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.ids: dict[str, int] = {"": 0}
-        self.texts: list[str] = [""]
-
-    def intern(self, string: str) -> int:
-        """The number of a string."""
-        found = self.ids.get(string)
-        if found is not None:
-            return found
-        with self.lock:
-            if string not in self.ids:
-                # The text is stored before its id can be seen, so that readers need no lock.
-                self.texts.append(string)
-                self.ids[string] = len(self.texts) - 1
-            return self.ids[string]
-
-
-_STRINGS = _Strings()
-
-
-def intern(string: str) -> int:
-    """The id of a string, the same for equal strings as long as the process lives."""
-    return _STRINGS.intern(string)
-
-
-def intern_all(strings: Iterable[str]) -> list[int]:
-    """The ids of many strings."""
-    known = _STRINGS.ids
-    strings = list(strings)
-    for string in set(strings).difference(known):
-        _STRINGS.intern(string)
-    return list(map(known.__getitem__, strings))
-
-
-def text(number: int) -> str:
-    """The string that has this id. Raises IndexError for a number that no string has."""
-    if number < 0:
-        raise IndexError(f"no string has the id {number}")
-    return _STRINGS.texts[number]

@@ -40,8 +40,8 @@ from batching.schema import (
     Schema,
     StringSchema,
     VariantSchema,
-    text,
 )
+from batching.strings import text
 
 __all__ = ["check_columns"]
 

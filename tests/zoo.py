@@ -20,6 +20,7 @@ import zoo_records
 import zoo_recursion
 import zoo_scalars
 import zoo_sequences
+import zoo_strings
 import zoo_trees
 import zoo_writes
 import zoo_writing_functions
@@ -29,7 +30,7 @@ ZOO: dict[str, Program] = {
     program.name: program
     for part in (
         zoo_scalars, zoo_loops, zoo_jumps, zoo_recursion, zoo_trees, zoo_children, zoo_guards, zoo_records, zoo_arrays,
-        zoo_sequences, zoo_library, zoo_lists, zoo_writes, zoo_functions, zoo_exceptions, zoo_classes,
+        zoo_sequences, zoo_library, zoo_lists, zoo_strings, zoo_writes, zoo_functions, zoo_exceptions, zoo_classes,
         zoo_writing_functions,
     )
     for program in part.zoo.programs

@@ -14,6 +14,7 @@ from typing import Any
 
 from spmd.compiler.signature import Packed, PackedSchema, Spelled, intern
 from spmd.compiler.signature.arguments import packed_shared
+from spmd.compiler.signature.strings import string_table
 from spmd.compiler.signature.structure import Shapes
 from spmd.errors import InternalError, TypeMismatch, UnsupportedType
 from spmd.frontend.identities import NeedsObjects
@@ -22,7 +23,7 @@ from spmd.frontend.names import MISSING, Globals, Guard, Source
 from spmd.frontend.read import Definition, read
 from spmd.frontend.specialise import Specialiser
 from spmd.frontend.values import NONE, Abstract, Static, describe, inner_thing
-from spmd.ir.core import Module
+from spmd.ir.core import Module, Value
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,19 @@ class Capture:
         return None if value is MISSING else packed_shared(value, self.source.name, keep)
 
 
+@dataclass(frozen=True, eq=False)
+class StringTable:
+    """What a program asks of all strings: read at each call, after its arguments have been packed."""
+
+    name: str
+    table: str
+    schema: PackedSchema
+
+    def read(self, keep: bool = False) -> Packed:
+        """The table as it is now; arrays that were read never change."""
+        return string_table(self.table)
+
+
 @dataclass(eq=False)
 class Traced:
     """A program in IR, before any pass.
@@ -59,7 +73,7 @@ class Traced:
     module: Module
     result: Abstract
     given: list[Abstract]
-    captures: list[Capture]
+    captures: list[Capture | StringTable]
     guards: list[Guard] = field(default_factory=list)
 
 
@@ -73,7 +87,7 @@ def trace(function: Any, arguments: Sequence[Argument]) -> Traced:
 
 def _traced(function: Any, arguments: Sequence[Argument], objects: bool) -> Traced:
     module = Module({}, "", [], {})
-    captures: list[Capture] = []
+    captures: list[Capture | StringTable] = []
     given: list[Abstract] = []
     shapes = Shapes(module.tables, {})
     alone = not any(a.mapped for a in arguments)  # there is one example, so every row belongs to it
@@ -92,7 +106,13 @@ def _traced(function: Any, arguments: Sequence[Argument], objects: bool) -> Trac
         captures.append(Capture(name, source, packed.schema))
         return share(name, packed.schema)
 
-    specialiser = Specialiser(module, Globals(capture, shapes.layouts), intern, Spelled, objects)
+    @functools.cache
+    def table(name: str) -> Value:
+        title = f"${len(captures)}.{name}"
+        captures.append(StringTable(title, name, string_table(name).schema))
+        return next(share(title, captures[-1].schema).leaves())
+
+    specialiser = Specialiser(module, Globals(capture, shapes.layouts), intern, Spelled, table, objects)
     bound: dict[str, Abstract] = {}
     for a in arguments:
         if a.mapped:

@@ -26,6 +26,7 @@ from spmd.frontend.values import (
     Abstract,
     Choice,
     Const,
+    Excerpt,
     Grown,
     Leaf,
     Method,
@@ -73,7 +74,7 @@ def _attribute(low: Lowering, thing: Abstract, owner: Abstract, name: str, node:
         return _of_array(low, thing, name, node)
     if isinstance(thing, Const) and thing.value is None:
         end_in_error(low, (AttributeError, (f"'NoneType' object has no attribute '{name}'",)))
-    if isinstance(thing, (Run, Const, Grown, Table)):
+    if isinstance(thing, (Run, Const, Grown, Table, Excerpt)):
         return _method_of(low, thing, class_of(thing), name, node)
     raise low.error(UnsupportedAttribute, f"{describe(thing)} has no attribute '{name}'", node)
 

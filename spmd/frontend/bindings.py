@@ -13,6 +13,7 @@ import gast
 from spmd.errors import TypeMismatch, UnsupportedType
 from spmd.frontend.array_subscripts import array_item
 from spmd.frontend.fence import refuse
+from spmd.frontend.iteration import Iterable, holds_iterable
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import end_in_error, guard
 from spmd.frontend.subscripts import run_item, spread_node
@@ -20,13 +21,11 @@ from spmd.frontend.values import (
     Abstract,
     Choice,
     Const,
-    Iterable,
     Leaf,
     Node,
     Run,
     Struct,
     describe,
-    holds_iterable,
     list_of,
     tuple_of,
 )

@@ -18,6 +18,7 @@ from spmd.errors import TypeMismatch, UnsupportedFunction, UnsupportedSyntax
 from spmd.frontend.attributes import dimension
 from spmd.frontend.comprehensions import comprehension, mapped
 from spmd.frontend.iterables import fixed, iterable, make_enumerate, make_range, make_reversed, make_zip
+from spmd.frontend.iteration import Iterable
 from spmd.frontend.library import call_numpy
 from spmd.frontend.list_sorting import sorted_call
 from spmd.frontend.lists import grown, grown_item, is_list, length, varying
@@ -25,19 +26,27 @@ from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import binary, both, negated, truth
 from spmd.frontend.orderings import ordered
 from spmd.frontend.queues import make
-from spmd.frontend.runs import as_column, demand_empty, extremum, first_beyond
+from spmd.frontend.runs import (
+    as_column,
+    demand_empty,
+    extremum,
+    first_beyond,
+)
+from spmd.frontend.strings import (
+    CALLS,
+)
 from spmd.frontend.values import (
     UNBOUND,
     Abstract,
     Const,
     Grown,
-    Iterable,
     Leaf,
     Run,
     Struct,
     Table,
     describe,
     is_number,
+    is_text,
     list_of,
     tuple_of,
 )
@@ -59,8 +68,8 @@ def _len(low: Lowering, args: list[Abstract], kwargs: dict[str, Abstract], node:
 def _length(low: Lowering, thing: Abstract, node: Any) -> Abstract:
     if isinstance(thing, Struct) and thing.kind != "dataclass":
         return Const(len(thing.items))
-    if isinstance(thing, Const) and isinstance(thing.value, str):
-        return Const(len(thing.value))
+    if is_text(thing):
+        return low.strings.length(thing)
     if isinstance(thing, (Run, Grown, Table)):
         return length(low, thing.entries if isinstance(thing, Table) else thing)
     if isinstance(thing, Leaf) and thing.type.rank:
@@ -274,4 +283,5 @@ BUILTINS: dict[Any, Any] = {
     set: lambda low, args, kwargs, node: make(low, "set", args, kwargs, node),
     deque: lambda low, args, kwargs, node: make(low, "deque", args, kwargs, node),
     sorted: lambda low, args, kwargs, node: sorted_call(low, args, kwargs, mapped, node),
+    **CALLS,
 }

@@ -20,7 +20,20 @@ from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import Condition, identity, tag_test
 from spmd.frontend.python_calls import known
 from spmd.frontend.scope import Facts
-from spmd.frontend.values import NONE, Abstract, Choice, Const, Leaf, Node, Run, Static, Struct, class_of, describe
+from spmd.frontend.values import (
+    NONE,
+    Abstract,
+    Choice,
+    Const,
+    Excerpt,
+    Leaf,
+    Node,
+    Run,
+    Static,
+    Struct,
+    class_of,
+    describe,
+)
 
 GETTER: type = type(namedtuple("GETTER", "field").field)  # type: ignore[attr-defined]
 """What a field of a NamedTuple is on its class."""
@@ -198,7 +211,7 @@ def _instance(low: Lowering, thing: Abstract, classes: tuple[type, ...], node: A
     if isinstance(thing, Choice):
         answers = {_instance(low, a, classes, node) for a in thing.alternatives}
         return answers.pop() if len(answers) == 1 else None
-    if isinstance(thing, (Const, Leaf, Struct, Run)):
+    if isinstance(thing, (Const, Leaf, Excerpt, Struct, Run)):
         return issubclass(class_of(thing), classes)
     if isinstance(thing, Node):
         layout = low.sp.layouts[thing.table]

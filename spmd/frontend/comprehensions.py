@@ -20,6 +20,7 @@ from spmd.frontend.compounds import Exit
 from spmd.frontend.handing import Handed
 from spmd.frontend.identities import ITEM, Object
 from spmd.frontend.iterables import iterable, make_zip
+from spmd.frontend.iteration import Iterable
 from spmd.frontend.joins import alternatives
 from spmd.frontend.list_methods import append
 from spmd.frontend.liveness import reads, writes
@@ -35,7 +36,6 @@ from spmd.frontend.values import (
     Abstract,
     Const,
     Grown,
-    Iterable,
     Leaf,
     Node,
     Run,
@@ -43,7 +43,9 @@ from spmd.frontend.values import (
     describe,
     list_of,
 )
-from spmd.frontend.writes import store_item
+from spmd.frontend.writes import (
+    store_item,
+)
 from spmd.ir.core import Function, Op, Value
 from spmd.ir.types import Num, Ref, Seq
 

@@ -6,12 +6,13 @@ what a path does not have stands there as zeros.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from spmd.frontend.excerpts import Strings
 from spmd.frontend.identities import ABSENT, Cell, Outcome
 from spmd.frontend.joins import JoinError, entries_of, merge
 from spmd.frontend.values import (
@@ -22,6 +23,7 @@ from spmd.frontend.values import (
     Choice,
     Compound,
     Const,
+    Excerpt,
     Grown,
     Leaf,
     Node,
@@ -36,11 +38,11 @@ from spmd.ops.operators import convert as convert_number
 
 
 class Converter:
-    """Emits what brings a thing into a joined structure. `intern` numbers a string."""
+    """Emits what brings a thing into a joined structure."""
 
-    def __init__(self, builder: WatchedBuilder, intern: Callable[[str], int]) -> None:
+    def __init__(self, builder: WatchedBuilder, strings: Strings) -> None:
         self.b = builder
-        self.intern = intern
+        self.strings = strings
 
     def convert(self, thing: Abstract, target: Abstract) -> list[Value]:
         """The leaves of `target`, as `thing` gives them; for alternatives that it is not, zeros."""
@@ -60,6 +62,8 @@ class Converter:
             return [self.zero(v.type) for v in target.leaves()]
         if isinstance(target, Choice):
             return self._choice(thing, target)
+        if isinstance(target, Excerpt):
+            return list(self.strings.excerpt(thing).leaves())
         if isinstance(target, Leaf):
             return [self.number(thing, target.type)]
         if isinstance(target, Node):
@@ -92,6 +96,10 @@ class Converter:
             if thing.item is UNBOUND:
                 return [*(self.zero(type_) for type_ in types), count]
             leaves = [v.type for v in thing.item.leaves()]
+            if leaves == [TEXT] and isinstance(target.item, Excerpt):
+                attrs = {"table": thing.table, "field": thing.fields[0]}
+                ids = self.b.insert("column", [thing.value], [Num("int64", (None,))], attrs).result
+                return [*map(self._number, self.strings.excerpts(ids), types), count]
             if thing.item.key()[:1] != target.item.key()[:1] or len(leaves) != len(types) or any(
                     isinstance(t, (Ref, Seq)) for t in leaves):
                 raise JoinError("lists of items of different kinds meet here")
@@ -101,16 +109,20 @@ class Converter:
         assert isinstance(thing, Grown)
         if thing.item is UNBOUND:
             return [*(self.zero(type_) for type_ in types), thing.count]
+        if isinstance(thing.item, Leaf) and thing.item.type.text and isinstance(target.item, Excerpt):
+            return [*map(self._number, self.strings.excerpts(thing.columns[0]), types), thing.count]
         if len(thing.columns) != len(types):
             raise JoinError("lists of items of different kinds meet here")
         return [*map(self._number, thing.columns, types), thing.count]
 
     def cell(self, value: Value) -> Value:
-        """A leaf of an item as a column holds it: a number in NumPy's kind, a row by its number."""
+        """A leaf of an item as a column holds it: a number in NumPy's kind, a row or a string by its number."""
         type_ = value.type
         if isinstance(type_, Ref):
             return self.b.insert("rownumber", [value], [Num("int64")]).result
         assert isinstance(type_, Num)
+        if type_.text:
+            return self.b.emit("idof", value)
         return self.b.emit("cast", value, dtype=type_.dtype, python=False) if type_.python else value
 
     def _stacked(self, column: Sequence[Value], type_: Num) -> Value:
@@ -162,7 +174,7 @@ class Converter:
         """A number, array or string as a value of the given type."""
         if isinstance(thing, Const):
             if isinstance(thing.value, str):
-                return self.constant(self.intern(thing.value), TEXT)
+                return self.strings.known(thing.value)
             if thing.value is NONE.value:
                 raise JoinError("None has no number")
             if not type_.shape:

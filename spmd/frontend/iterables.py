@@ -13,22 +13,36 @@ from typing import Any
 from spmd.errors import TypeMismatch, UnsupportedSyntax, UnsupportedType
 from spmd.frontend.array_subscripts import array_item
 from spmd.frontend.identities import ITEM, Object
-from spmd.frontend.joins import part_of, widen
-from spmd.frontend.lists import by_value, grown, grown_item, item_of, length
+from spmd.frontend.iteration import (
+    Iterable,
+)
+from spmd.frontend.joins import (
+    part_of,
+    widen,
+)
+from spmd.frontend.lists import (
+    by_value,
+    grown,
+    grown_item,
+    item_of,
+    length,
+)
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import guard
+from spmd.frontend.strings import character, over_characters
 from spmd.frontend.subscripts import load_item, spread_node
 from spmd.frontend.values import (
+    NONE,
     Abstract,
     Const,
     Grown,
-    Iterable,
     Leaf,
     Node,
     Run,
     Struct,
     Table,
     describe,
+    is_text,
     list_of,
     tuple_of,
 )
@@ -60,6 +74,8 @@ def iterable(low: Lowering, thing: Abstract, node: Any) -> Iterable:
         return fixed(tuple(Const(character) for character in thing.value))
     if isinstance(thing, Leaf) and thing.type.rank:
         return _over_array(low, thing.value, node)
+    if is_text(thing):
+        return over_characters(low, thing)
     if isinstance(thing, Run):
         return _over_run(low, thing)
     if isinstance(thing, Table):
@@ -271,6 +287,9 @@ def _together(low: Lowering, parts: list[Iterable], count: Abstract) -> Iterable
 
 
 def make_reversed(low: Lowering, args: list[Abstract], node: Any) -> Iterable:
+    if is_text(args[0]):
+        backwards = character(low, args[0], (NONE, NONE, Const(-1)), node)
+        return iterable(low, backwards, node)
     inner = iterable(low, args[0], node)
     if inner.items is not None:
         size = len(inner.items)

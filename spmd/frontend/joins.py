@@ -17,6 +17,7 @@ from spmd.frontend.values import (
     Choice,
     Compound,
     Const,
+    Excerpt,
     Grown,
     Leaf,
     Method,
@@ -26,6 +27,7 @@ from spmd.frontend.values import (
     Struct,
     Table,
     is_number,
+    is_text,
     tuple_of,
 )
 from spmd.ir.build import constant_type
@@ -34,6 +36,7 @@ from spmd.ir.types import TEXT, Num, Ref
 from spmd.ir.types import join as join_types
 
 ALTERNATIVES = 16
+EXCERPT = Excerpt(*(Value(Num("int64")) for _ in range(3)))
 
 
 class JoinError(Exception):
@@ -88,6 +91,8 @@ def merge(a: Abstract, b: Abstract) -> Abstract | None:
         return None
     if is_number(a) and is_number(b) or isinstance(a, (Leaf, Const)) and isinstance(b, (Leaf, Const)):
         return _merge_leaves(a, b)
+    if isinstance(a, Excerpt) and is_text(b) or isinstance(b, Excerpt) and is_text(a):
+        return EXCERPT
     for one, other in ((a, b), (b, a)):
         if isinstance(one, Node) and isinstance(other, Const) and other.value is None:
             return Node(Value(Ref(one.table, True)))
@@ -228,8 +233,8 @@ def grown_of(item: Abstract, size: int | None = None, kind: str = "list") -> Gro
     columns = []
     for value in item.leaves():
         type_ = Num("int64") if isinstance(value.type, Ref) else value.type  # a row is kept by its number
-        if not isinstance(type_, Num) or not type_.static or type_.text:
-            raise JoinError("a list that grows holds numbers, arrays of one shape, objects, or tuples of them")
+        if not isinstance(type_, Num) or not type_.static:
+            raise JoinError("a list that grows holds numbers, strings, arrays of one shape, objects, or tuples of them")
         columns.append(Value(Num(type_.dtype, (size, *type_.shape))))
     if any(True for _ in _objects(item)):
         raise JoinError("a list that grows cannot hold lists that are written to")

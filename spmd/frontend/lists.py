@@ -15,8 +15,24 @@ from spmd.frontend.identities import ITEM, Cell
 from spmd.frontend.joins import entries_of, grown_of, join_all, widen
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import end_in_error, guard
-from spmd.frontend.orderings import ordered
-from spmd.frontend.values import UNBOUND, Abstract, Const, Grown, Leaf, Run, Struct, Table, describe, is_number, list_of
+from spmd.frontend.orderings import (
+    ordered,
+)
+from spmd.frontend.values import (
+    UNBOUND,
+    Abstract,
+    Const,
+    Excerpt,
+    Grown,
+    Leaf,
+    Run,
+    Struct,
+    Table,
+    describe,
+    is_number,
+    is_text,
+    list_of,
+)
 from spmd.ir.core import Value
 from spmd.ir.types import INT, Num, Ref, Type
 from spmd.ops import operators
@@ -115,7 +131,7 @@ def grown_item(low: Lowering, thing: Grown, index: Value, text: str = RANGE) -> 
 
 
 def item_of(low: Lowering, item: Abstract, rows: list[Value]) -> Abstract:
-    """An item around rows of the columns; Python's numbers are that again."""
+    """An item around rows of the columns; Python's numbers, and strings, are that again."""
     return item.replace(iter([_leaf(low, v, leaf.type) for v, leaf in zip(rows, item.leaves())]))
 
 
@@ -124,6 +140,8 @@ def _leaf(low: Lowering, value: Value, type_: Type) -> Value:
     if isinstance(type_, Ref):
         return low.b.insert("row", [value], [type_]).result
     assert isinstance(type_, Num)
+    if type_.text:
+        return low.b.emit("textof", value)
     return value if value.type == type_ else low.b.emit("cast", value, dtype=type_.dtype, python=type_.python)
 
 
@@ -253,6 +271,10 @@ def matches(low: Lowering, thing: Grown, wanted: Abstract, node: Any) -> Value:
         item, other = parts.pop(0)
         if isinstance(item, Struct) and isinstance(other, Struct) and len(item.items) == len(other.items):
             parts = [*zip(item.items, map(low.settled, other.items)), *parts]
+            continue
+        if is_text(item) and is_text(other) and not isinstance(item, Excerpt) and not isinstance(other, Excerpt):
+            column, number = next(columns), low.strings.number(other)
+            tests.append(low.attempt(partial(operators.compare, low.b, "==", column, number), node))
             continue
         if not (isinstance(item, Leaf) and is_number(item) and is_number(other)):
             text = f"{describe(other)} cannot be looked for in a list of {describe(thing.item)}"

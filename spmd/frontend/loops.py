@@ -22,13 +22,21 @@ from spmd.frontend.exits import EXIT, caught, go_on
 from spmd.frontend.expressions import expression
 from spmd.frontend.identities import Cell, Object, Part, View, cell_name
 from spmd.frontend.iterables import iterable
+from spmd.frontend.iteration import Iterable
 from spmd.frontend.joins import join, widen
 from spmd.frontend.liveness import writes
 from spmd.frontend.lowering import Dead, LoopFrame, Lowering
 from spmd.frontend.meetings import Meeting
 from spmd.frontend.operations import Condition, guard, tag_test
 from spmd.frontend.subscripts import spread_node
-from spmd.frontend.values import Abstract, Choice, Const, Iterable, Leaf, Node, Table
+from spmd.frontend.values import (
+    Abstract,
+    Choice,
+    Const,
+    Leaf,
+    Node,
+    Table,
+)
 from spmd.ir.core import Block, Value
 from spmd.ir.types import Num
 

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, Protocol
 
 from spmd.errors import ShapeMismatch, SpmdError, StructureError, TypeMismatch, UnsupportedAttribute, UnsupportedType
 from spmd.frontend.conversion import Converter, Yielded
+from spmd.frontend.excerpts import Strings
 from spmd.frontend.identities import NeedsObjects, Object
 from spmd.frontend.joins import JoinError, join_all
 from spmd.frontend.names import Globals, NodeLayout
@@ -71,6 +72,7 @@ class Enclosing(Protocol):
     globals: Globals
     layouts: dict[str, NodeLayout]
     intern: Callable[[str], int]
+    table: Callable[[str], Value]
     objects: bool
     spell: type
 
@@ -142,7 +144,8 @@ class Lowering:
         self.keeps = False
         self.handled: list[Abstract] = []
         self.ended: set[Block] = set()
-        self.converter = Converter(builder, program.intern)
+        self.strings = Strings(builder, program.intern, program.table)
+        self.converter = Converter(builder, self.strings)
         self.memory = Memory(self, lambda: program.module.inputs) if program.objects else None
         self.pins: list[int] = []  # objects that the caller sees, and those that a loop runs over
         self.iterated: list[int] = []

@@ -22,7 +22,24 @@ from spmd.frontend.lists import is_list
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import tag_test
 from spmd.frontend.python_calls import call_python
-from spmd.frontend.values import Abstract, Const, Grown, Leaf, Method, Node, Struct, Table, describe
+from spmd.frontend.strings import (
+    text_method,
+)
+from spmd.frontend.subscripts import (
+    by_key,
+)
+from spmd.frontend.values import (
+    Abstract,
+    Const,
+    Grown,
+    Leaf,
+    Method,
+    Node,
+    Struct,
+    Table,
+    describe,
+    is_text,
+)
 from spmd.ops.table import METHODS
 
 
@@ -46,9 +63,16 @@ def call_method(
     if method.function is not None:
         own = low.chosen(method.owner)  # the object: the method may write to it
         return call_python(low, method.function, [own if isinstance(own, Object) else owner, *args], kwargs, node)
+    if is_text(owner):
+        return text_method(low, owner, method.name, args, kwargs, node)
     if isinstance(owner, Leaf) and method.name in METHODS:
         rule = METHODS[method.name]
         return call_numpy(low, method.name, rule, [owner, *args], kwargs, node)
+    if isinstance(owner, Struct) and owner.kind == "dict" and method.name == "get" and args:
+        key = low.settled(args[0])
+        if is_text(key) and not isinstance(key, Const):
+            _takes(low, "get", 1, 2, args, kwargs, node)
+            return by_key(low, owner, key, node, default=args[1] if len(args) > 1 else Const(None))
     if isinstance(owner, Struct) and owner.kind == "dict" and method.name in ("get", "pop") and args:
         if not tables.known_key(low, args[0])[1] or method.name == "pop":
             owner = tables.table(low, owner, (), node)

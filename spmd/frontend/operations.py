@@ -19,6 +19,7 @@ import numpy as np
 from spmd.errors import TypeMismatch, UnsupportedSyntax, UnsupportedType
 from spmd.frontend.compounds import Format
 from spmd.frontend.identities import Object
+from spmd.frontend.iteration import Iterable
 from spmd.frontend.lowering import Dead, Lowering
 from spmd.frontend.scope import NO_FACTS, Facts
 from spmd.frontend.values import (
@@ -26,8 +27,8 @@ from spmd.frontend.values import (
     Abstract,
     Choice,
     Const,
+    Excerpt,
     Grown,
-    Iterable,
     Leaf,
     Node,
     Run,
@@ -35,6 +36,7 @@ from spmd.frontend.values import (
     Struct,
     Table,
     describe,
+    is_text,
     list_of,
     tuple_of,
 )
@@ -53,6 +55,7 @@ COMPARE = {
     gast.Lt: ("<", operator.lt), gast.LtE: ("<=", operator.le), gast.Gt: (">", operator.gt),
     gast.GtE: (">=", operator.ge), gast.Eq: ("==", operator.eq), gast.NotEq: ("!=", operator.ne),
 }
+RELATIONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 UNARY: dict[type, tuple[str, Callable[..., Any]]] = {
     gast.USub: ("-", operator.neg), gast.UAdd: ("+", operator.pos), gast.Invert: ("~", operator.invert),
 }
@@ -111,6 +114,11 @@ def binary(low: Lowering, symbol: str, fold: Callable[..., Any], x: Abstract, y:
         folded = folds(fold, x.value, y.value)
         if folded is not None:
             return folded
+    if is_text(x) and is_text(y) and symbol in RELATIONS:
+        return low.strings.compared(RELATIONS[symbol], x, y)
+    if symbol not in RELATIONS and (is_text(x) and not isinstance(x, Const) or is_text(y) and not isinstance(y, Const)):
+        raise low.error(TypeMismatch, f"'{symbol}' of strings makes new strings, which cannot be done in lanes", node,
+                        "collect the parts in a list, and join them outside.")
     if isinstance(x, Struct) and isinstance(y, Struct) and symbol == "+" and x.kind == y.kind in ("tuple", "list"):
         return (tuple_of if x.kind == "tuple" else list_of)(x.items + y.items)
     of_lists = low.rules.of_lists(low, symbol, x, y, node)
@@ -154,13 +162,11 @@ def folds(function: Callable[..., Any], *values: Any) -> Const | None:
 
 def _equality(low: Lowering, x: Abstract, y: Abstract, node: Any) -> Abstract | None:
     """`==` of things that are not both numbers; None where the operator of numbers decides."""
-    if isinstance(x, (Leaf, Const)) and isinstance(y, (Leaf, Const)) and NONE.value not in _consts(x, y):
-        texts = [_is_text(x), _is_text(y)]
-        if texts[0] != texts[1]:
+    values = (Leaf, Const, Excerpt)
+    if isinstance(x, values) and isinstance(y, values) and NONE.value not in _consts(x, y):
+        if is_text(x) != is_text(y):
             _demand_scalar(low, x, y, node)
             return Const(False)
-        if all(texts):
-            return Leaf(low.b.emit("eq", low.value(x), low.value(y)))
         return None
     if isinstance(x, Struct) and isinstance(y, Struct) and _by_items(x) and _by_items(x) == _by_items(y):
         if len(x.items) != len(y.items):
@@ -225,10 +231,6 @@ def _consts(*things: Abstract) -> list[Any]:
     return [t.value for t in things if isinstance(t, Const)]
 
 
-def _is_text(thing: Abstract) -> bool:
-    return isinstance(thing, Const) and isinstance(thing.value, str) or isinstance(thing, Leaf) and thing.type.text
-
-
 def both(low: Lowering, x: Abstract, y: Abstract) -> Abstract:
     """`x and y` of truth values, without a branch."""
     for one, other in ((x, y), (y, x)):
@@ -272,6 +274,8 @@ def truth(low: Lowering, thing: Abstract, node: Any) -> Condition:
             empty = low.converter.number(Const(""), thing.type)
             return Condition(Leaf(low.b.emit("ne", thing.value, empty)))
         return Condition(Leaf(low.attempt(lambda: operators.truth(low.b, thing.value), node)))
+    if isinstance(thing, Excerpt):
+        return Condition(Leaf(low.b.emit("gt", thing.length, low.strings.place(0))))
     if isinstance(thing, Struct):
         return Condition(Const(len(thing.items) > 0 or thing.kind == "dataclass"))
     if isinstance(thing, Run):
@@ -298,13 +302,15 @@ def contains(low: Lowering, x: Abstract, container: Abstract, node: Any) -> Abst
     if own is not None:
         return truth(low, own, node).value
     container = low.settled(container)
+    if is_text(container):
+        return low.spread(x, lambda one: _in_text(low, one, container, node))
     of_lists = low.rules.of_lists(low, "in", x, container, node)
     if of_lists is not None:
         return of_lists
     if isinstance(container, Struct) and container.kind == "dict":
         if isinstance(x, Const):
             return Const(x.value in container.names)
-        if isinstance(x, Leaf) and not x.type.rank:
+        if isinstance(x, Excerpt) or isinstance(x, Leaf) and not x.type.rank:
             return contains(low, x, tuple_of(tuple(Const(n) for n in container.names)), node)
         if isinstance(x, Struct):
             return low.rules.has(low, container, x, node)
@@ -315,6 +321,15 @@ def contains(low: Lowering, x: Abstract, container: Abstract, node: Any) -> Abst
             result = negated(low, both(low, negated(low, result), negated(low, same)))
         return result
     raise low.error(UnsupportedType, f"'in' {describe(container)} cannot run in lanes", node)
+
+
+def _in_text(low: Lowering, part: Abstract, whole: Abstract, node: Any) -> Abstract:
+    """`part in whole` of strings."""
+    if not is_text(part):
+        raise low.error(TypeMismatch, f"'in <string>' requires string as left operand, not {describe(part)}", node)
+    if isinstance(part, Const) and isinstance(whole, Const):
+        return Const(part.value in whole.value)
+    return low.strings.contains(part, whole)
 
 
 def identity(low: Lowering, x: Abstract, y: Abstract, node: Any = None) -> Condition:

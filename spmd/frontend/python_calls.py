@@ -9,10 +9,11 @@ from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedType
 from spmd.frontend.closures import pack
+from spmd.frontend.iteration import holds_iterable
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.names import static
 from spmd.frontend.read import Definition, read
-from spmd.frontend.values import Abstract, Struct, holds_iterable, tuple_of
+from spmd.frontend.values import Abstract, Struct, tuple_of
 
 
 def call_python(low: Lowering, function: Any, args: list[Abstract], kwargs: dict[str, Abstract], node: Any) -> Abstract:

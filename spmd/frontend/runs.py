@@ -53,7 +53,7 @@ def as_column(low: Lowering, run: Lists, node: Any) -> Value:
 def _grown_column(low: Lowering, thing: Grown, node: Any) -> Value:
     if thing.item is UNBOUND:
         return low.converter.zero(Num("float64", (None,)))
-    if not isinstance(thing.item, Leaf):
+    if not isinstance(thing.item, Leaf) or thing.item.type.text:
         raise low.error(UnsupportedType, f"a list of {describe(thing.item)} cannot become an array in lanes", node,
                         "its items must be numbers, or arrays of one shape.")
     return thing.columns[0]

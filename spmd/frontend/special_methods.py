@@ -12,10 +12,11 @@ from typing import Any
 
 from spmd.errors import TypeMismatch, UnsupportedType
 from spmd.frontend.attributes import class_attribute, node_tag
+from spmd.frontend.iteration import Iterable
 from spmd.frontend.joins import alternatives
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import defines, end_in_error, negated, tag_test, truth
-from spmd.frontend.values import Abstract, Const, Iterable, Leaf, Node, Run, Static, Struct, class_of
+from spmd.frontend.values import Abstract, Const, Leaf, Node, Run, Static, Struct, class_of
 from spmd.ir.types import BOOL, Ref
 
 REFLECTED = {

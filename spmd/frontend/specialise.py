@@ -49,18 +49,21 @@ MOST = 400
 class Specialiser:
     """Lowers a program: holds the module that grows, the specialisations, and what the program captures.
 
-    `intern` numbers strings, `spell` is a class that makes the string of a number. `captures` gives the structure of a
-    captured array or container. `objects`: the program writes into things, so that they have identities.
+    `intern` numbers strings, `spell` is a class that makes the string of a number, `table` gives the tables of strings
+    by name. `captures` gives the structure of a captured array or container. `objects`: the program writes into things,
+    so that they have identities.
     """
 
     def __init__(
-        self, module: Module, captures: Globals, intern: Callable[[str], int], spell: type, objects: bool = False
+        self, module: Module, captures: Globals, intern: Callable[[str], int], spell: type,
+        table: Callable[[str], Value], objects: bool = False,
     ) -> None:
         self.module = module
         self.objects = objects
         self.globals = captures
         self.intern = intern
         self.spell = spell
+        self.table = table
         self.specs: dict[Any, Spec] = {}
         self.stack: list[tuple[Spec, Span | None]] = []
         self.layouts = captures.layouts

@@ -24,10 +24,11 @@ from spmd.frontend.fence import refuse
 from spmd.frontend.functions import define
 from spmd.frontend.handlers import try_
 from spmd.frontend.identities import Object, is_mutable
+from spmd.frontend.iteration import holds_iterable
 from spmd.frontend.loops import for_loop, while_loop
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import BINARY, in_place
-from spmd.frontend.values import NONE, UNBOUND, Abstract, Const, Static, holds_iterable
+from spmd.frontend.values import NONE, UNBOUND, Abstract, Const, Static
 from spmd.frontend.writes import augment, augment_object
 
 

@@ -17,18 +17,18 @@ from spmd.errors import TypeMismatch, UnsupportedType
 from spmd.frontend import tables
 from spmd.frontend.array_subscripts import array_pick
 from spmd.frontend.attributes import node_tag, present
-from spmd.frontend.compounds import Error
-from spmd.frontend.exits import throw
 from spmd.frontend.identities import INPUT, ITEM, Object
 from spmd.frontend.lists import RANGE, as_index, grown_item, grown_slice
 from spmd.frontend.lowering import Dead, Lowering
 from spmd.frontend.operations import binary, end_in_error, guard, refuse_own, tag_test
 from spmd.frontend.scope import Facts
+from spmd.frontend.strings import character
 from spmd.frontend.values import (
     UNBOUND,
     Abstract,
     Choice,
     Const,
+    Excerpt,
     Grown,
     Leaf,
     Node,
@@ -39,6 +39,7 @@ from spmd.frontend.values import (
     class_of,
     describe,
     is_number,
+    is_text,
     list_of,
     tuple_of,
 )
@@ -135,6 +136,8 @@ def pick(low: Lowering, thing: Abstract, index: list[Any], several: bool, node: 
         return _run_pick(low, thing, index[0], node)
     if isinstance(thing, Node) and not several:
         return spread_node(low, thing, lambda one: pick(low, one, index, several, node), node)
+    if is_text(thing) and not several:
+        return character(low, thing, index[0], node)
     if isinstance(thing, Leaf) and thing.type.rank:
         return array_pick(low, thing.value, index, node)
     if is_number(thing) or _is_none(thing):
@@ -172,8 +175,8 @@ def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, 
     part = index[0]
     if thing.kind == "dict":
         part = tuple_of(tuple(index)) if several else part
-        if isinstance(part, Leaf) and not part.type.rank:
-            return _by_key(low, thing, part, node)
+        if isinstance(part, Excerpt) or isinstance(part, Leaf) and not part.type.rank:
+            return by_key(low, thing, part, node)
         name, known = tables.known_key(low, part) if isinstance(part, Abstract) else (None, False)
         if not known and isinstance(part, Struct):
             return tables.read(low, tables.table(low, thing, (), node), part, node)
@@ -196,14 +199,19 @@ def _struct_item(low: Lowering, thing: Struct, index: list[Any], several: bool, 
     return _chosen_item(low, thing, part, node)
 
 
-def _by_key(low: Lowering, thing: Struct, key: Leaf, node: Any, at: int = 0) -> Abstract:
-    """A dictionary's item by a key that is known when the program runs: the keys are tried in turn."""
+def by_key(
+    low: Lowering, thing: Struct, key: Abstract, node: Any, at: int = 0, default: Abstract | None = None
+) -> Abstract:
+    """A dictionary's item by a key that is known when the program runs: the keys are tried in turn. Without a default,
+    an example that has none of them raises."""
     if at == len(thing.names):
-        throw(low, Error(KeyError, (key,)))
+        if default is not None:
+            return default
+        tables.end_without(low, key)
     test = binary(low, "==", operator.eq, key, Const(thing.names[at]), node)
     if isinstance(test, Const):
-        return thing.items[at] if test.value else _by_key(low, thing, key, node, at + 1)
-    arms = (lambda: thing.items[at], lambda: _by_key(low, thing, key, node, at + 1))
+        return thing.items[at] if test.value else by_key(low, thing, key, node, at + 1, default)
+    arms = (lambda: thing.items[at], lambda: by_key(low, thing, key, node, at + 1, default))
     result = low.branch(low.value(test), arms, live=low.scope.names)
     assert result is not None
     return result

@@ -1,13 +1,13 @@
 """Dictionaries whose keys are known when the program runs: memo tables, counts, positions.
 
 A `Table` is its entries in order of insertion, pairs (key, value) in the columns of a list of varying length; a key is
-found by comparing it with all. Keys are numbers or tuples of numbers. The invariant: no two entries have equal keys,
-and an example that reads a key which its dictionary does not have raises KeyError.
+found by comparing it with all. Keys are numbers, strings or tuples of them. The invariant: no two entries have equal
+keys, and an example that reads a key which its dictionary does not have raises KeyError.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from spmd.errors import TypeMismatch, UnsupportedSyntax
 from spmd.frontend.compounds import Error
@@ -21,22 +21,24 @@ from spmd.frontend.values import (
     UNBOUND,
     Abstract,
     Const,
+    Excerpt,
     Grown,
     Leaf,
     Struct,
     Table,
     describe,
     is_number,
+    is_text,
     tuple_of,
 )
 from spmd.ir.core import Value
 
 
 def is_key(thing: Abstract) -> bool:
-    """Whether entries can have such a key: numbers, and tuples of them."""
+    """Whether entries can have such a key: numbers, strings and characters, and tuples of them."""
     if isinstance(thing, Struct) and thing.kind == "tuple":
         return bool(thing.items) and all(map(is_key, thing.items))
-    return is_number(thing)
+    return is_number(thing) or is_text(thing) and not isinstance(thing, Excerpt)
 
 
 def known_key(low: Lowering, key: Abstract) -> tuple[Any, bool]:
@@ -67,7 +69,7 @@ def _found(low: Lowering, held: Table, key: Abstract, node: Any) -> Value:
     """The place of a key, -1 if there is none."""
     if not is_key(key):
         raise low.error(TypeMismatch, f"{describe(key)} cannot be a key here", node,
-                        "keys are numbers or tuples of numbers.")
+                        "keys are numbers, whole strings, characters, or tuples of them.")
     item = held.entries.item
     assert isinstance(item, Struct)
     width = len(list(item.items[0].leaves()))
@@ -87,10 +89,20 @@ def read(low: Lowering, held: Table, key: Abstract, node: Any) -> Abstract:
     """d[key]"""
     key = settled_key(low, key)
     if held.entries.item is UNBOUND:
-        throw(low, Error(KeyError, (key,)))
+        end_without(low, key)
     place = _found(low, held, key, node)
-    demand(low, low.b.emit("ge", place, low.converter.constant(0, COUNT)), Error(KeyError, (key,)))
-    return _value_at(low, held, place)
+    there = low.b.emit("ge", place, low.converter.constant(0, COUNT))
+    arms = (lambda: _value_at(low, held, place), lambda: end_without(low, key))
+    found = low.branch(there, arms, live=low.scope.names)
+    assert found is not None
+    return found
+
+
+def end_without(low: Lowering, key: Abstract) -> NoReturn:
+    """The example raises, as its dictionary does not have the key."""
+    if is_text(key):
+        low.strings.missing(key)
+    throw(low, Error(KeyError, (key,)))
 
 
 def has(low: Lowering, held: Abstract, key: Abstract, node: Any) -> Abstract:

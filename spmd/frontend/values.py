@@ -8,7 +8,7 @@ other, and two things of equal `key` can be exchanged leaf by leaf.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -207,6 +207,27 @@ class Table(Abstract):
 
 
 @dataclass(frozen=True, eq=False)
+class Excerpt(Abstract):
+    """A string that is a part of another: `length` characters at `start`, `start + step`, ... among the letters of all
+    strings (int64 each)."""
+
+    label = "str"
+
+    start: Value
+    length: Value
+    step: Value
+
+    def leaves(self) -> Iterator[Value]:
+        yield from (self.start, self.length, self.step)
+
+    def replace(self, leaves: Iterator[Value]) -> Excerpt:
+        return Excerpt(next(leaves), next(leaves), next(leaves))
+
+    def key(self) -> Any:
+        return ("excerpt",)
+
+
+@dataclass(frozen=True, eq=False)
 class Choice(Abstract):
     """One of several things (a tagged union): `tag` says which alternative is meant. Leaves of the others are unused.
 
@@ -302,43 +323,6 @@ class Compound(Abstract):
         return (*self.form, tuple(part.key() for part in self.parts))
 
 
-@dataclass(frozen=True, eq=False)
-class Iterable(Abstract):
-    """What `range`, `enumerate`, `zip` and `reversed` give: `count` items, item i made by `at(i)`.
-
-    `count` is a constant or a Python int leaf. `sources` feed a `map`: (operand or None for the count, each kind, type
-    of the callee's parameter), from which `rebuild` makes the item inside the callee. A fixed structure has `items`.
-    `shape` is what `rebuild` makes: two things of equal sources and shape have the same items inside a callee.
-    `once`: Python's iterator is used up by running over it. `over`: the objects whose items these are, each with what
-    it held when the iterator was made; `now` gives a fixed structure's item as it is when it is reached.
-    """
-
-    count: Abstract
-    at: Callable[[Value], Abstract]
-    sources: tuple[tuple[Value | None, str, Any], ...] = ()
-    rebuild: Callable[[list[Value]], Abstract] | None = None
-    items: tuple[Abstract, ...] | None = None
-    shape: Any = ()
-    once: bool = False
-    over: tuple[tuple[int, Any], ...] = ()
-    now: Callable[[int], Abstract] | None = None
-
-    def item(self, k: int) -> Abstract:
-        """Item k of a fixed structure, when it is reached."""
-        assert self.items is not None
-        return self.items[k] if self.now is None else self.now(k)
-
-    def key(self) -> Any:
-        return ("iterable", id(self))
-
-
-def holds_iterable(thing: Abstract) -> bool:
-    """Whether a range or an iterator is in it: these belong to the function that made them."""
-    if isinstance(thing, Struct):
-        return any(map(holds_iterable, thing.items))
-    return isinstance(thing, Iterable)
-
-
 def parts_of(thing: Abstract) -> tuple[Abstract, ...]:
     """The things that a thing holds."""
     if isinstance(thing, Struct):
@@ -381,6 +365,13 @@ def is_number(thing: Abstract) -> bool:
     return isinstance(thing, Leaf) and thing.type.rank == 0 and not thing.type.text
 
 
+def is_text(thing: Abstract) -> bool:
+    """A string, known now or later."""
+    if isinstance(thing, Const):
+        return isinstance(thing.value, str)
+    return isinstance(thing, Excerpt) or isinstance(thing, Leaf) and thing.type.text
+
+
 def class_of(thing: Abstract) -> type:
     """The class that Python's object would be of."""
     if isinstance(thing, Const):
@@ -391,6 +382,8 @@ def class_of(thing: Abstract) -> type:
         return {"list": list, "tuple": tuple}.get(thing.kind, object)
     if isinstance(thing, (Grown, Table)):
         return {"list": list, "deque": deque, "set": set}[thing.kind] if isinstance(thing, Grown) else dict
+    if isinstance(thing, Excerpt):
+        return str
     assert isinstance(thing, Leaf)
     type_ = thing.type
     if type_.rank:
@@ -424,4 +417,4 @@ def describe(thing: Abstract) -> str:
         return f"method '{thing.name}'"
     if isinstance(thing, Compound):
         return thing.title
-    return "an iterator" if isinstance(thing, Iterable) else thing.label
+    return thing.label

@@ -180,7 +180,7 @@ def _infer_where(types: Sequence[Type], attrs: dict[str, Any]) -> Type:
     if types[1] != types[2]:
         raise TypeError(f"'where' needs operands of one type, not {types[1]}, {types[2]}")
     if cond.shape:
-        arm = alike("where", types[1:])
+        arm = alike("where", types[1:], text=True)
         if arm.shape != cond.shape:
             raise TypeError(f"'where' needs operands of one shape, not {cond}, {arm}")
     return types[1]

@@ -13,19 +13,21 @@ from spmd.ir.types import Num, Shape, Type
 from spmd.ops.primitive import TypeRule
 
 
-def numbers(name: str, types: Sequence[Type], count: int | None = None) -> tuple[Num, ...]:
-    """The operand types, all of them numbers. Raises TypeError."""
+def numbers(name: str, types: Sequence[Type], count: int | None = None, text: bool = False) -> tuple[Num, ...]:
+    """The operand types, all of them numbers, or strings where `text` says so. Raises TypeError."""
     if count is not None and len(types) != count:
         raise TypeError(f"'{name}' takes {count} operands, not {len(types)}")
     for type_ in types:
         if not isinstance(type_, Num):
             raise TypeError(f"'{name}' takes numbers and arrays, not {type_}")
+        if type_.text and not text:
+            raise TypeError(f"'{name}' does not take strings")
     return tuple(t for t in types if isinstance(t, Num))
 
 
-def alike(name: str, types: Sequence[Type]) -> Num:
+def alike(name: str, types: Sequence[Type], text: bool = False) -> Num:
     """The one type of all operands. Raises TypeError where they differ."""
-    found = numbers(name, types)
+    found = numbers(name, types, text=text)
     if any(t != found[0] for t in found):
         raise TypeError(f"'{name}' needs operands of one type, not {', '.join(str(t) for t in found)}")
     return found[0]
@@ -51,9 +53,7 @@ def elementwise(
     def infer(types: Sequence[Type], attrs: dict[str, Any]) -> Num:
         if len(types) != arity:
             raise TypeError(f"'{name}' takes {arity} operands, not {len(types)}")
-        first = alike(name, types)
-        if first.text and not text:
-            raise TypeError(f"'{name}' does not take strings")
+        first = alike(name, types, text)
         if first.kind not in kinds:
             raise TypeError(f"'{name}' does not take {first.dtype} values")
         if first.python and not python:

@@ -37,6 +37,7 @@ from spmd.ops.shaping import SHAPING
 from spmd.ops.slicing import SLICING
 from spmd.ops.sorting import SORTING
 from spmd.ops.special import SPECIALS
+from spmd.ops.strings import STRINGS
 from spmd.ops.transcendental import TRANSCENDENTAL
 from spmd.ops.triangles import TRIANGLES
 from spmd.ops.writing import WRITING
@@ -44,7 +45,7 @@ from spmd.ops.writing import WRITING
 FAMILIES: tuple[tuple[Primitive, ...], ...] = (
     ELEMENTWISE, TRANSCENDENTAL, COMPARE, CASTS, SCALARS, REDUCE, LINALG, BROADCASTING, SHAPING, SLICING, INDEXING,
     CREATION, SCANNING, SORTING, TRIANGLES, ELEMENTARY, INTEGERS, SPECIALS, CONVOLUTION, LINEAR_SOLVERS, DECOMPOSITIONS,
-    DEMANDING, WRITING, GATHERING, outcomes(lambda name: PRIMITIVES[name]),
+    DEMANDING, WRITING, GATHERING, STRINGS, outcomes(lambda name: PRIMITIVES[name]),
 )
 
 

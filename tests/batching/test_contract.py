@@ -35,9 +35,8 @@ from batching.schema import (
     StringSchema,
     TableSchema,
     VariantSchema,
-    intern,
-    text,
 )
+from batching.strings import intern, text
 
 Alike = Callable[[Any, Any], bool]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from batching import Packed as Packed
 from batching import pack as pack
 from batching.schema import PackedSchema as PackedSchema
-from batching.schema import intern as intern
-from batching.schema import text
+from batching.strings import intern as intern
+from batching.strings import text
 
 
 class Spelled(str):

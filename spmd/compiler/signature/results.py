@@ -35,11 +35,10 @@ from batching.schema import (
     Schema,
     StringSchema,
     VariantSchema,
-    intern,
-    text,
 )
+from batching.strings import excerpts, intern, intern_all, text
 from spmd.errors import UnsupportedType
-from spmd.frontend.values import NONE, UNBOUND, Abstract, Choice, Const, Grown, Leaf, Run, Struct, describe
+from spmd.frontend.values import NONE, UNBOUND, Abstract, Choice, Const, Excerpt, Grown, Leaf, Run, Struct, describe
 from spmd.ir.build import constant_type
 from spmd.ir.core import Value
 from spmd.ir.types import Num
@@ -95,6 +94,8 @@ class Results:
             return container(thing.kind, thing.cls, thing.names, [self.stacked(i, leaves) for i in thing.items])
         if isinstance(thing, Leaf):
             return self._leaf(thing.type, next(leaves))
+        if isinstance(thing, Excerpt):
+            return _texts(excerpts(next(leaves), next(leaves), next(leaves)))
         if isinstance(thing, Const):
             return self._constant(thing.value)
         if isinstance(thing, Grown) and thing.kind == "list" and thing.size is not None:
@@ -109,7 +110,7 @@ class Results:
 
     def _leaf(self, type_: Num, rows: Any) -> Any:
         if type_.text:
-            return np.array([text(int(k)) for k in rows], dtype=np.str_)
+            return _texts([text(int(k)) for k in rows])
         if isinstance(rows, RaggedRows):
             return dense_or_ragged(rows, self.batch)
         return rows
@@ -142,7 +143,7 @@ class Results:
             item = NONE if thing.item is UNBOUND else thing.item  # no list has an item, so nothing tells their kind
             schema, column = self._column(item, parts, self.size(thing.table))
             first, length = next(leaves)
-            return ListSchema(schema), ListColumn(first, length, column)
+            return ListSchema(schema, thing.kind), ListColumn(first, length, column)
         if isinstance(thing, Leaf):
             rows = next(leaves)
             if isinstance(rows, RaggedRows):
@@ -155,6 +156,9 @@ class Results:
                 "bool_" if thing.type.dtype == "bool" else thing.type.dtype
             )
             return NumberSchema(kind), NumberColumn(rows)
+        if isinstance(thing, Excerpt):
+            ids = intern_all(excerpts(next(leaves), next(leaves), next(leaves)))
+            return StringSchema(), StringColumn(np.asarray(ids, np.int64))
         if isinstance(thing, Const) and thing.value is None:
             return NoneSchema(), NoneColumn(count)
         if isinstance(thing, Const) and isinstance(thing.value, str):
@@ -183,6 +187,9 @@ class Results:
         item = NONE if thing.item is UNBOUND else thing.item
         schema, column = self._column(item, items, int(length.sum()))
         return ListSchema(schema), ListColumn(offsets(length), length, column)
+def _texts(strings: list[str]) -> np.ndarray[Any, Any]:
+    """Strings as an array; of objects where NumPy's own strings would lose null characters at an end."""
+    return np.array(strings, dtype=object if any(s.endswith("\0") for s in strings) else np.str_)
 
 
 def _has_array(thing: Abstract) -> bool:
