@@ -2,6 +2,7 @@
 
     python bench/run.py treelstm                                  ours alone
     python bench/run.py treelstm --peers --venvs DIR              each peer in the environment that it needs
+    python bench/run.py loops                                     loops over numbers and lists
     python bench/run.py treelstm --task sst --mode train --batch 25 --threads 2 --json FILE
     python bench/run.py programs                                  programs from outside, each beside its loop
     python bench/run.py compile                                   how long compiling takes
@@ -19,9 +20,9 @@ from pathlib import Path
 
 sys.path[0:0] = [str(Path(__file__).resolve().parents[1])]
 
-from bench import compile_time, programs, treelstm  # noqa: E402
+from bench import compile_time, loops, programs, treelstm  # noqa: E402
 
-CASES = {"treelstm": treelstm, "compile": compile_time, "programs": programs}
+CASES = {"treelstm": treelstm, "compile": compile_time, "programs": programs, "loops": loops}
 
 
 def parser() -> argparse.ArgumentParser:

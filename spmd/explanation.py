@@ -71,10 +71,10 @@ def _stages(
 
 
 def _compiled(executable: Executable, argnums: list[int] | None) -> list[tuple[str, str]]:
-    program = executable.program
+    wanted = None if argnums is None else executable.wanted(argnums)
+    program = executable.program if wanted is None else executable.differentiable
     assert program is not None
     texts = [("regions", program_text(program))]
-    wanted = None if argnums is None else executable.wanted(argnums)
     if wanted is not None:
         texts.append(("adjoint", adjoints_text(program, pipelines.differentiate(program, wanted))))
     code = executable.compiled(wanted).texts

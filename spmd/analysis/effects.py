@@ -15,9 +15,9 @@ Primitives = Mapping[str, Primitive]
 PURE = frozenset(
     {"const", "load", "load_or", "length", "column", "isnull", "same", "assured", "seqslice", "rownumber", "row"}
 )
-RAISING = frozenset({"item", "nonnull", "guard", "call", "map", "raise"})
+RAISING = frozenset({"item", "nonnull", "guard", "call", "map", "raise", "native"})
 CONTROL = frozenset({"yield", "continue", "break", "return", "unreachable"})
-COSTLY = frozenset({"matmul", "outer", "call", "map", "loop"})
+COSTLY = frozenset({"matmul", "outer", "call", "map", "loop", "native"})
 
 
 def default_primitives() -> Primitives:

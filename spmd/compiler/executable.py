@@ -9,10 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from spmd.backend.native.support import WIDE, light
 from spmd.compiler import pipelines
 from spmd.compiler.axes import gathered
 from spmd.compiler.signature import Packed
@@ -25,7 +27,7 @@ from spmd.compiler.signature.sizes import fitted
 from spmd.compiler.trace import Argument, Traced, trace
 from spmd.errors import GradientError
 from spmd.frontend.values import Abstract, Choice, Const, Leaf, Struct
-from spmd.ir.core import Module, Value
+from spmd.ir.core import Block, Module, Value
 from spmd.ir.region import Program
 from spmd.ir.types import Num, carries_gradient
 
@@ -34,7 +36,9 @@ Wanted = tuple[Any, ...]
 
 @dataclass(eq=False)
 class Executable:
-    """One specialisation of a function for the types of its arguments, on one target. `shared_rows`: there are tables
+    """One specialisation of a function for the types of its arguments, on one target. `program` is what runs for values
+    alone: cheap loops are whole in it; `differentiable` is the same in regions that all have adjoints, `vectors` what
+    runs large batches where that program has loops which vectors of rows run faster. `shared_rows`: there are tables
     whose rows are one frame each, however many places lead to them."""
 
     function: Any
@@ -46,8 +50,10 @@ class Executable:
     program: Program | None
     plain: Any
     shared_rows: bool = False
+    coarse: Program | None = None
+    vectors: Any = None
     taped: dict[Wanted, Any] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def holds(self) -> bool:
         """Whether what the program took for granted is still so."""
@@ -63,14 +69,42 @@ class Executable:
             found.append(packed)
         return found
 
-    def compiled(self, wanted: Wanted | None) -> Any:
-        """What runs; with the adjoints for what is to be differentiated."""
+    def compiled(self, wanted: Wanted | None, batch: int = 0) -> Any:
+        """What runs for so many examples; with the adjoints for what is to be differentiated."""
+        if wanted is None and batch >= WIDE and self._heavy:
+            return self._wide()
         if wanted is None or self.target == "reference":
             return self.plain
         with self.lock:
             if wanted not in self.taped:
                 self.taped[wanted] = _backend(self, wanted)
             return self.taped[wanted]
+
+    def _natives(self) -> Iterator[Block]:
+        """The loops that compiled code runs."""
+        if self.program is not None:
+            for region in self.program.regions:
+                yield from (op.blocks[0] for op in region.ops if op.name == "native")
+
+    @cached_property
+    def _heavy(self) -> bool:
+        return not all(map(light, self._natives()))
+
+    def _wide(self) -> Any:
+        """The program for large batches."""
+        with self.lock:
+            if self.vectors is None:
+                self.vectors = _backend(self, None, pipelines.cut(self.module, "wide"))
+            return self.vectors
+
+    @property
+    def differentiable(self) -> Program:
+        """The program without native loops; made when first asked for."""
+        with self.lock:
+            if self.coarse is None:
+                assert self.program is not None
+                self.coarse = pipelines.cut(self.module) if any(True for _ in self._natives()) else self.program
+            return self.coarse
 
     def wanted(self, argnums: Sequence[int]) -> Wanted:
         """What to differentiate with respect to, for arguments by position: inputs, table fields, parameters."""
@@ -112,14 +146,14 @@ def build(
     if watch is not None:
         watch("lowered", traced.module)
     module = pipelines.optimise(traced.module, watch)
-    program = None if target == "reference" else pipelines.cut(module)
+    program = None if target == "reference" else pipelines.cut(module, "native" if target == "auto" else "coarse")
     shared = any(table.shared for table in module.tables.values())
     executable = Executable(function, tuple(arguments), target, fp, traced, module, program, None, shared)
     executable.plain = _backend(executable, None)
     return executable
 
 
-def _backend(executable: Executable, wanted: Wanted | None) -> Any:
+def _backend(executable: Executable, wanted: Wanted | None, program: Program | None = None) -> Any:
     if executable.target == "reference":
         from spmd.backend.reference.target import compile_program as interpret
 
@@ -127,9 +161,11 @@ def _backend(executable: Executable, wanted: Wanted | None) -> Any:
     from spmd.backend.blas.executor import compile_program
 
     assert executable.program is not None
-    adjoints = None if wanted is None else pipelines.differentiate(executable.program, wanted)
+    if program is None:
+        program = executable.program if wanted is None else executable.differentiable
+    adjoints = None if wanted is None else pipelines.differentiate(program, wanted)
     contract = executable.fp == "contract"
-    return compile_program(executable.program, target=executable.target, adjoints=adjoints, contract=contract)
+    return compile_program(program, target=executable.target, adjoints=adjoints, contract=contract)
 
 
 @dataclass(eq=False)
@@ -294,7 +330,7 @@ def call(
         leaf for part, a in zip(columns, executable.arguments) if a.mapped for leaf in part.leaves
     ]
     inputs = _inputs(executable, columns, captured)
-    run = executable.compiled(wanted).forward(inputs, params, tables, batch, wanted is not None)
+    run = executable.compiled(wanted, batch).forward(inputs, params, tables, batch, wanted is not None)
     _observe(run)
     return Call(executable, packed, batch, columns, run, captured)
 

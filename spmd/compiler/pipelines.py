@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from spmd.backend.native.support import light, runs
 from spmd.errors import OptionError
-from spmd.ir.core import Module
+from spmd.ir.core import Block, Module
 from spmd.ir.region import AdjointRegion, Program
 from spmd.ir.region_verify import verify_adjoints, verify_program
 from spmd.ops.table import type_rule
@@ -37,9 +38,16 @@ def optimise(module: Module, watch: Callable[[str, Module], None] | None = None)
     return run(PASSES, module, watch=watch)
 
 
-def cut(module: Module) -> Program:
+LOOPS: dict[str, Callable[[Block], bool] | None] = {
+    "coarse": None, "native": runs, "wide": lambda block: light(block) and runs(block)
+}
+"""Which loops stay whole, for compiled code to run them: none (there is no adjoint of such a loop), all that can, or
+all that many rows at a time would not run faster in vectors."""
+
+
+def cut(module: Module, loops: str = "coarse") -> Program:
     """IR of one example -> regions. Raises InternalError if they are broken."""
-    program = trim_regions(regions(module))
+    program = trim_regions(regions(module, native=LOOPS[loops]))
     verify_program(program, type_rule)
     return program
 

@@ -25,6 +25,9 @@ Structural ops (all others are primitives of `spmd.ops`):
             each[k] is 'each' (parameter k is the element: Ref of a Seq operand, or a row of an array operand),
             'field:n' (field n of the element of a Seq operand), 'same' (the operand itself) or 'index' (the element's
             number; its operand is `count`)
+  native    args...    attrs number; block (args)       -> what the block yields: a `loop` that compiled code runs
+            whole, with all that it reads as operands; the block names nothing from outside (regions)
+  inline    args...    block (args), ends in `return`   -> what is returned: a callee in its place (in `native` only)
   guard     cond       attrs error                      -> no result; raises `error` where cond is false
 
 Terminators: yield values | continue values | break values | return values | raise (attrs error) | unreachable.
@@ -45,7 +48,7 @@ TERMINATORS = frozenset({"yield", "continue", "break", "return", "raise", "unrea
 STRUCTURAL = frozenset(
     {
         "const", "load", "load_or", "item", "length", "column", "isnull", "same", "assured", "nonnull", "seqslice",
-        "rownumber", "row", "if", "loop", "call", "map", "guard",
+        "rownumber", "row", "if", "loop", "call", "map", "guard", "native",
     }
 )
 

@@ -87,7 +87,7 @@ class _Checker:
 
     def ops(self, ops: Sequence[Op], scope: set[Value]) -> None:
         for op in ops:
-            if op.blocks or op.terminator or op.name in ("call", "map"):
+            if (op.blocks and op.name != "native") or op.terminator or op.name in ("call", "map"):
                 self.fail("it is not straight-line", op)
             for value in op.operands:
                 if value not in scope:

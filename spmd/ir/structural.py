@@ -202,6 +202,17 @@ def parameter_of(word: str, argument: Type, around: Signatures) -> Type | None:
     return None
 
 
+def _native(op: Op, around: Signatures) -> str:
+    (block,) = op.blocks
+    if _types(op.operands) != _types(block.args):
+        return "its operands are not what its block takes"
+    inner = {*block.args, *(v for o in block.walk() for v in o.results), *(
+        v for o in block.walk() for b in o.blocks for v in b.args)}
+    if any(v not in inner for o in block.walk() for v in o.operands):
+        return "its block names a value from outside"
+    return _gives(op, *_types(block.terminator.operands))
+
+
 CHECKS: dict[str, Callable[[Op, Signatures], str]] = {
     "const": _const,
     "load": _load,
@@ -219,6 +230,7 @@ CHECKS: dict[str, Callable[[Op, Signatures], str]] = {
     "guard": _guard,
     "call": _call,
     "map": _map,
+    "native": _native,
 }
 
 

@@ -23,13 +23,15 @@ LAST: Order = (1 << 62,)
 
 
 class Faults:
-    """Collects, while a region runs, which rows an op failed on; `at` is the number of the op that runs now."""
+    """Collects, while a region runs, which rows an op failed on; `at` is the number of the op that runs now. `late`:
+    rows whose loop ran so long that others should go first."""
 
-    __slots__ = ("found", "at")
+    __slots__ = ("found", "at", "late")
 
     def __init__(self) -> None:
         self.found: list[tuple[int, Array, Make]] = []
         self.at = 0
+        self.late: Array | None = None
 
     def report(self, bad: Array, make: Make) -> None:
         """`bad`: bool [K]; `make(row)` builds the exception of a row."""

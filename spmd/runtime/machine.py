@@ -21,6 +21,9 @@ from spmd.runtime.frames import FrameTable, Rows, TableData, compact, vector
 from spmd.runtime.log import ENTRY, Entry, Log
 from spmd.runtime.ragged import Array
 
+PATIENCE = 1 << 24
+"""Turns of a native loop after which a row lets all others go first: some ten milliseconds."""
+
 
 class Machine(Forking):
     """One run.
@@ -53,6 +56,8 @@ class Machine(Forking):
         self.adopted: dict[tuple[Any, ...], int] = {}
         self.prepared: list[Array] = []
         self.log = Log(len(code.regions))
+        self.patience = PATIENCE
+        self._late: list[tuple[int, Array]] = []
 
     # -------------------------------------------------------------------------------------------- the loop
     def start(self, batch: int) -> None:
@@ -75,7 +80,7 @@ class Machine(Forking):
         queues, regions, frames = self.queues, self.code.regions, self.frames
         log, faults = self.log, self.fault_order
         since, runs, total = queues.since, log.runs, log.rows
-        while since:
+        while since or self._resume():
             over = self.live > self.budget
             number = queues.pick(over)
             rows, size = queues.take(number, over)
@@ -119,6 +124,27 @@ class Machine(Forking):
         if self.tape:
             self.log.entries[-1].seconds = seconds
 
+    def postpone(self, region: int, rows: Rows, late: Array) -> None:
+        """Rows of an execution that is given up before it stored anything: those that ran too long begin again when
+        nothing else is left to do (so that no example waits for one that never ends), with more patience; the others
+        begin again now."""
+        every = vector(rows)
+        self._late.append((region, every[late]))
+        rest = every[~late]
+        if len(rest):
+            self.push(region, compact(rest), len(rest))
+
+    def _resume(self) -> bool:
+        """Whether there are rows that were postponed; they are in their queues now."""
+        if not self._late:
+            return False
+        self.patience *= 4
+        waiting, self._late = self._late, []
+        for region in sorted({number for number, _ in waiting}):
+            rows = np.sort(np.concatenate([r for number, r in waiting if number == region]))
+            self.push(region, compact(rows), len(rows))
+        return True
+
     # -------------------------------------------------------------------------------------------- exits
     def branch(self, then: int, other: int, cond: Any, rows: Rows, size: int) -> None:
         """Rows go on by a condition: bool [K], or one for all."""
@@ -139,6 +165,13 @@ class Machine(Forking):
         """Exit of a `raise`: every row ends here."""
         every = vector(rows)
         self._offer(self.code.regions[region].function, every, np.ones(size, bool), LAST, make, span)
+
+    def raised_good(self, region: int, rows: Rows, size: int, faults: Faults, make: Any, span: Any) -> None:
+        """Exit of a `raise` for the rows that did not fail before."""
+        good, _ = self.faulted(region, rows, size, faults)
+        number = int(np.count_nonzero(good))
+        if number:
+            self.raised(region, compact(vector(rows)[good]), number, make, span)
 
     def faulted(self, region: int, rows: Rows, size: int, faults: Faults) -> tuple[Array, list[Order | None]]:
         """Takes in the faults of one execution. Returns the rows' good mask, and where each bad row stopped."""

@@ -17,7 +17,9 @@ from typing import Any
 
 from spmd.ir.core import Block, Function, Module, Op, Value
 from spmd.ir.rewrite import Map, fresh
+from spmd.ir.types import BOOL
 from spmd.spans import Span
+from spmd.transform.native import Whole, WholeLoops
 
 
 @dataclass(eq=False)
@@ -155,11 +157,15 @@ class Scope:
 
 
 class FlowBuilder:
-    """Lowers one function; `inline` says whether the body of a callee is written in place of a call."""
+    """Lowers one function; `inline` says whether the body of a callee is written in place of a call, `whole` finds
+    the loops that stay whole, as one op."""
 
-    def __init__(self, module: Module, inline: Callable[[str], bool]) -> None:
+    def __init__(
+        self, module: Module, inline: Callable[[str], bool], whole: WholeLoops | None = None
+    ) -> None:
         self.module = module
         self.inline = inline
+        self.loops = whole
         self.current = Node()
 
     def build(self, function: Function) -> Flow:
@@ -177,7 +183,11 @@ class FlowBuilder:
             elif op.name == "if":
                 self.branch(op, names, scope, prefix)
             elif op.name == "loop":
-                self.loop(op, names, scope, prefix)
+                whole = None if self.loops is None else self.loops.find(op)
+                if whole is None:
+                    self.loop(op, names, scope, prefix)
+                else:
+                    self.whole(op, whole, names, scope, prefix)
             elif op.name == "call" and self.inline(op.attrs["function"]):
                 self.inlined(op, names, order)
             elif op.name in ("call", "map"):
@@ -232,6 +242,25 @@ class FlowBuilder:
         self.goto((header, args), inits)
         self.current = header
         self.block(body, names, Scope(None, (behind, results), (header, args), scope.returns), prefix)
+        self.current = behind
+
+    def whole(self, op: Op, whole: Whole, names: Map, scope: Scope, prefix: tuple[int, ...]) -> None:
+        """A loop as one op; behind it the function's return, if the loop says that it has returned."""
+        made = whole.op(op, (*prefix, *op.order), prefix)
+        made.operands = [names.get(v, v) for v in whole.given]
+        made.results = fresh(op.results, names)
+        self.current.steps.append(made)
+        if whole.returned is None:
+            return
+        flag, values = Value(BOOL), [Value(t) for t in whole.returned]
+        made.results = [flag, *made.results, *values]
+        leave, behind = Node(), Node()
+        self.current.exit = Split(flag, leave, behind)
+        self.current = leave
+        if scope.returns is None:
+            self.current.exit = Give(list(values))
+        else:
+            self.goto(scope.returns, list(values))
         self.current = behind
 
     def inlined(self, op: Op, names: Map, order: tuple[int, ...]) -> None:

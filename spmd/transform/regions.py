@@ -8,12 +8,12 @@ large are written in place; sibling calls become one fork; `order` of ops and si
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from spmd.analysis.callgraph import reachable
 from spmd.analysis.effects import Primitives, default_primitives
 from spmd.errors import InternalError
-from spmd.ir.core import Module, Value
+from spmd.ir.core import Block, Module, Value
 from spmd.ir.region import (
     Branch,
     Column,
@@ -32,14 +32,19 @@ from spmd.transform.columns import Placement, children, place, stored_homes
 from spmd.transform.flow import Calls, Fail, Flow, FlowBuilder, Give, Goto, Node, Split
 from spmd.transform.forks import Positions, merge_forks
 from spmd.transform.inline import inlinable
+from spmd.transform.native import WholeLoops
 from spmd.transform.write import RegionWriter
 
 
-def regions(module: Module, primitives: Primitives | None = None) -> Program:
-    """The module as a program of regions; the module is not changed."""
+def regions(
+    module: Module, primitives: Primitives | None = None, native: Callable[[Block], bool] | None = None
+) -> Program:
+    """The module as a program of regions; the module is not changed. `native`: which closed
+    blocks of a loop compiled code runs; such loops stay whole, as one op."""
     primitives = default_primitives() if primitives is None else primitives
     inline = inlinable(module)
     flows: dict[str, Flow] = {}
+    whole = WholeLoops(module, inline.__contains__, native)
     arms: dict[str, Flow] = {}
     positions: Positions = {}
     waiting = [module.entry]
@@ -47,7 +52,7 @@ def regions(module: Module, primitives: Primitives | None = None) -> Program:
         name = waiting.pop()
         if name in flows:
             continue
-        flow = arms.get(name) or FlowBuilder(module, inline.__contains__).build(module.functions[name])
+        flow = arms.get(name) or FlowBuilder(module, inline.__contains__, whole).build(module.functions[name])
         arms.update((arm.function.name, arm) for arm in merge_forks(flow, primitives, positions, module.functions))
         flows[name] = flow
         for node in flow.nodes():

@@ -84,7 +84,7 @@ class Trimmer:
         kept: list[Op] = []
         for op in ops:
             op.operands = [resolve(self.names, v) for v in op.operands]
-            for inner in op.blocks:
+            for inner in op.blocks if op.name != "native" else ():  # that block names nothing from outside
                 self.block(inner, scope.inner())
             for each in self.trimmed(op, scope):
                 kept.append(each)

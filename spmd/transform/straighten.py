@@ -144,7 +144,7 @@ def copy_step(step: Step) -> Step:
     """Same variables, new op: positions are given per node."""
     if isinstance(step, Move):
         return Move(list(step.targets), list(step.sources))
-    return Op(step.name, list(step.operands), step.attrs, list(step.results), [], step.span, step.order)
+    return Op(step.name, list(step.operands), step.attrs, list(step.results), step.blocks, step.span, step.order)
 
 
 def copy_exit(out: FlowExit) -> FlowExit:

@@ -59,7 +59,7 @@ class RegionWriter:
         twin = self.done.get(key)
         if twin is None:
             results = [Value(v.type, v.name) for v in op.results]
-            twin = Op(op.name, operands, op.attrs, results, [], op.span, op.order)
+            twin = Op(op.name, operands, op.attrs, results, op.blocks, op.span, op.order)
             self.region.ops.append(twin)
             self.done[key] = twin
         self.values.update(zip(op.results, twin.results, strict=True))

@@ -16,12 +16,13 @@ from spmd.backend.blas import dynamic, fast, spaces, structural
 from spmd.backend.blas.chains import Chain, ChainMaker, Kernels, Rerun, contiguous
 from spmd.backend.blas.dynamic_flat import static_sizes
 from spmd.backend.blas.grouping import Group, Item, group, sizes_first, sunk, uniform_values
+from spmd.backend.blas.native_code import Loops, between_loops, lanes_of
 from spmd.backend.blas.plan import Plan, num
 from spmd.backend.blas.ragged_chains import RaggedChain
 from spmd.backend.blas.structural_code import StructuralWriter, static
 from spmd.backend.blas.values import UNKNOWN, Held, Source
 from spmd.ir.core import Op, Value
-from spmd.ir.types import Num
+from spmd.ir.types import Num, Seq
 from spmd.ops.primitive import Site
 from spmd.ops.table import PRIMITIVES, may_raise
 
@@ -43,6 +44,8 @@ class OpWriter(StructuralWriter):
         # Vectors of sizes that are those of a ragged value.
         self.likes: dict[Value, Value] = {}
         self.prepares = True
+        self.loops: Loops | None = None
+        self.region = -1
 
     def emit(self, ops: Sequence[Op], kept: Set[Value] = frozenset()) -> None:
         """Emits ops, elementwise ones as kernels where there is a collector for them; `kept`: values that are used
@@ -51,6 +54,11 @@ class OpWriter(StructuralWriter):
             for op in ops:
                 self.op(op)
             return
+        for stretch, needed in between_loops(ops, kept):
+            self._stretch(stretch, needed, self.kernels)
+
+    def _stretch(self, ops: Sequence[Op], kept: Set[Value], kernels: Kernels) -> None:
+        """Ops without native loops in between, or one such loop."""
         ops = sunk(ops, kept, uniform_values(ops, self.uniform))
         uniform = uniform_values(ops, self.uniform) | {v for op in ops for v in op.operands if self.uniform(v)}
         ops = sizes_first(ops, uniform, kept)
@@ -61,7 +69,7 @@ class OpWriter(StructuralWriter):
             if isinstance(item, Group):
                 wanted = [op.result for op in item.ops if op.result in kept or readers.get(op.result, set()) - {item}]
                 make = self._ragged_kernel if item.ragged else self._kernel
-                make(item, wanted, self.kernels)
+                make(item, wanted, kernels)
             elif item not in self.built:
                 self.op(item)
 
@@ -157,6 +165,35 @@ class OpWriter(StructuralWriter):
                 self.places[value] = f"{name}[:, {start}:{stop}]"
             self.set(item.result, name, "rows", tight=True)
             self.built.add(item)
+
+    def _op_native(self, op: Op) -> None:
+        """A loop that compiled code runs for all rows. Rows that take too long end the execution before
+        anything is stored."""
+        assert self.loops is not None
+        source = self.source
+        loop = source.constant(None, "n")
+        code = self.loops.add(op.blocks[0], source.names, loop)
+        self.faults = True
+        first = len(self.orders)
+        self.orders += [site.order for site in code.sites]
+        self.spans += [site.span for site in code.sites]
+        values = "".join(f"({self.held(v).form!r}, {self.name(v)}), " for v in op.operands)
+        fields = "".join(self.field(*key) + ", " for key in code.fields)
+        found = source.fresh()
+        lanes = f"{source.function(lanes_of)}(F, rows)"
+        source.line(f"{found} = {loop}(run, {lanes}, ft, {first}, ({values}), ({fields}))")
+        source.line("if ft.late is not None:")
+        source.line(f"run.postpone({self.region}, rows, ft.late)", 2)
+        source.line("return (), None", 2)
+        for k, result in enumerate(op.results):
+            name = source.fresh()
+            if isinstance(result.type, Seq):
+                source.line(f"{name} = ({found}[{k}][:, 0], {found}[{k}][:, 1])")
+                self.set(result, name, "run")
+                continue
+            source.line(f"{name} = {found}[{k}]")
+            ragged = isinstance(result.type, Num) and not result.type.static
+            self.set(result, name, "ragged" if ragged else "rows", tight=not ragged)
 
     def op(self, op: Op) -> None:
         structural_op = getattr(self, f"_op_{op.name}", None)

@@ -17,6 +17,7 @@ from spmd.backend.blas.adjoint_code import AdjointWriter
 from spmd.backend.blas.chains import Kernels
 from spmd.backend.blas.chunks import Chunk, attempt, halves, pieces
 from spmd.backend.blas.fast import Moves, moves
+from spmd.backend.blas.native_code import Loops
 from spmd.backend.blas.plan import Plan, plan, uniform_inputs
 from spmd.backend.blas.prologue import PrologueAdjointWriter, compile_prologue
 from spmd.backend.blas.recompute import recomputing
@@ -169,8 +170,9 @@ def compile_program(
     inputs = uniform_inputs(program)
     sites = itertools.count()
     kernels = Kernels(contract) if target == "auto" else None
-    writers = _write(plan_, inputs, adjoints or {}, kernels, sites)
-    texts: dict[str, str] = {}
+    loops = Loops(contract)
+    writers = _write(plan_, inputs, adjoints or {}, kernels, loops, sites)
+    texts = loops.compile()
     for writer, reverse in writers:
         texts[f"region {writer.region.id}"] = writer.source.text
         if reverse is not None:
@@ -200,6 +202,7 @@ def _write(
     inputs: dict[Value, int],
     adjoints: dict[int, AdjointRegion],
     kernels: Kernels | None,
+    loops: Loops,
     sites: itertools.count[int],
 ) -> list[tuple[RegionWriter, AdjointWriter | None]]:
     """The text of every region and adjoint, with the kernels that it calls compiled in one go."""
@@ -210,7 +213,7 @@ def _write(
         if adjoint is not None and kernels is not None:
             adjoint = recomputing(region, adjoint, inputs, {v for _, v in passing.stored()})
         items = tape(passing, adjoint) if adjoint is not None else []
-        writer = RegionWriter(plan_, region, inputs, items, kernels)
+        writer = RegionWriter(plan_, region, inputs, items, kernels, loops)
         writer.write()
         reverse = None
         if adjoint is not None:

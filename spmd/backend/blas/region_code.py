@@ -13,6 +13,7 @@ import numpy as np
 
 from spmd.backend.blas.chains import Kernels
 from spmd.backend.blas.emit import OpWriter, lazy_values
+from spmd.backend.blas.native_code import Loops
 from spmd.backend.blas.plan import Plan, num
 from spmd.backend.blas.structural import make_error
 from spmd.backend.blas.tape import Item, Passing
@@ -58,6 +59,7 @@ class RegionWriter:
         inputs: dict[Value, int],
         items: list[Item],
         kernels: Kernels | None = None,
+        loops: Loops | None = None,
     ) -> None:
         self.plan = plan
         self.region = region
@@ -65,6 +67,7 @@ class RegionWriter:
         self.passing = Passing(plan, region, inputs)
         self.source = Source(f"region_{region.id}", "run, F, rows, K")
         self.ops = OpWriter(self.source, plan, inputs, kernels)
+        self.ops.loops, self.ops.region = loops, region.id
         self.home_names: dict[Value, str] = {}
         # Values that kernels may write straight into a column: its slot.
         self.direct: dict[Value, int] = {}
@@ -228,21 +231,20 @@ class RegionWriter:
             self._fork(exit_)
             return
         elif isinstance(exit_, Raise):
-            self._guarded(f"faulted({number}, rows, K, ft)", leave=False)
             make, span = self.source.constant(make_error(exit_.error)), self.source.constant(self.region.span)
+            self._guarded(f"raised_good({number}, rows, K, ft, {make}, {span})")
             self.source.line(f"run.raised({number}, rows, K, {make}, {span})")
         elif isinstance(exit_, Dead):
             self.source.line(f"{self.source.function(unreachable)}({number})")
         self.source.line("return res, None")
 
-    def _guarded(self, call: str, leave: bool = True) -> None:
+    def _guarded(self, call: str) -> None:
         """What happens instead when some rows failed."""
         if not self.ops.faults:
             return
         self.source.line("if ft.found:")
         self.source.line(f"run.{call}", 2)
-        if leave:
-            self.source.line("return res, None", 2)
+        self.source.line("return res, None", 2)
 
     def _fork(self, exit_: Fork) -> None:
         number = self.plan.fork_of_region[self.region.id]

@@ -67,6 +67,17 @@ class StructuralWriter(ValueWriter):
         self.source.line(f"{name} = {self.source.function(structural.gather_or)}({args})")
         self.set(op.result, name, "rows", tight=True)
 
+    def field(self, table: str, index: int) -> str:
+        """Expression of a whole field of a table, or of a function's frames."""
+        if not table.startswith("@"):
+            return f"run.tables[{self.plan.table_number[table]}].fields[{index}]"
+        function, spec = self.plan.result_spec(table, index)
+        data = [f"run.frames[{function}].data[{spec.slot + i}]" for i in range(spec.slots)]
+        if spec.kind == "ragged":
+            buffer = f"run.arenas.get({spec.dtype!r}, {spec.shape!r}).buffer"
+            return f"{self.source.function(structural.Ragged)}({buffer}, {data[0]}, {data[1]})"
+        return data[0] if spec.kind == "dense" else f"({data[0]}, {data[1]})"
+
     def _read_results(self, spec: Any, data: list[str], at: str) -> tuple[str, str]:
         if spec.kind == "dense":
             return f"{data[0]}.take({at}, 0)", "rows"

@@ -39,7 +39,7 @@ Fail = Callable[[Value, Failure], None]
 
 def _with_overflow(b: Builder, name: str, x: Value, y: Value) -> tuple[Value, Value]:
     pair = f"{{ {x.type}, {b.vector('i1')} }}"
-    function = f"@llvm.{name}.with.overflow.v{b.lanes}i64"
+    function = f"@llvm.{name}.with.overflow.{b.suffix('i64')}"
     b.declarations.add(f"declare {pair} {function}({x.type}, {x.type})")
     both = b.scalar(f"call {pair} {function}({x.type} {x.name}, {x.type} {y.name})")
     return b.emit("i64", f"extractvalue {pair} {both}, 0"), b.emit("i1", f"extractvalue {pair} {both}, 1")

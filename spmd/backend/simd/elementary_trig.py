@@ -118,6 +118,13 @@ def _library_function(b: Builder, name: str) -> str:
     """LLVM text of a function that replaces the lanes of large arguments by the C library's results."""
     b.functions[f"declare {name}"] = f"declare double @{name}(double)"
     vector = b.vector("double")
+    if vector == "double":
+        return f"""
+define internal double @large_{name}_{b.lanes}(double %x, double %y) noinline {{
+  %result = call double @{name}(double %x)
+  ret double %result
+}}
+"""
     return f"""
 define internal {vector} @large_{name}_{b.lanes}({vector} %x, {vector} %y) noinline {{
 entry:

@@ -215,6 +215,10 @@ class Builder:
     def vector(self, element: str) -> str:
         return f"<{self.lanes} x {element}>"
 
+    def suffix(self, element: str) -> str:
+        """How the names of intrinsics end for this element."""
+        return f"v{self.lanes}{SHORT[element]}"
+
     def constant(self, element: str, value: Number) -> Value:
         return Value(self, f"splat ({element} {literal(element, value)})", element)
 
@@ -258,7 +262,7 @@ class Builder:
         """An elementwise LLVM intrinsic, such as ``sqrt``, on operands of one type."""
         element = operands[0].element
         vector = self.vector(element)
-        full = f"@llvm.{name}.v{self.lanes}{SHORT[element]}"
+        full = f"@llvm.{name}.{self.suffix(element)}"
         self.declarations.add(f"declare {vector} {full}({', '.join([vector] * len(operands))})")
         arguments = ", ".join(f"{vector} {operand.name}" for operand in operands)
         return self.emit(element, f"call {vector} {full}({arguments})")
