@@ -18,8 +18,9 @@ from spmd.compiler.signature.strings import string_table
 from spmd.compiler.signature.structure import Shapes
 from spmd.errors import InternalError, TypeMismatch, UnsupportedType
 from spmd.frontend.identities import NeedsObjects
-from spmd.frontend.lowering import Lowering, Pending
+from spmd.frontend.lowering import Lowering
 from spmd.frontend.names import MISSING, Globals, Guard, Source
+from spmd.frontend.paths import Pending
 from spmd.frontend.read import Definition, read
 from spmd.frontend.specialise import Specialiser
 from spmd.frontend.values import NONE, Abstract, Static, describe, inner_thing

@@ -24,8 +24,9 @@ from spmd.frontend.iteration import Iterable
 from spmd.frontend.joins import alternatives
 from spmd.frontend.list_methods import append
 from spmd.frontend.liveness import reads, writes
-from spmd.frontend.lowering import Lowering, Pending, Spec
+from spmd.frontend.lowering import Lowering, Spec
 from spmd.frontend.operations import guard
+from spmd.frontend.paths import Pending
 from spmd.frontend.python_calls import bind_arguments, call_python
 from spmd.frontend.queues import add
 from spmd.frontend.read import read

@@ -15,8 +15,9 @@ from spmd.frontend.compounds import Error, Failed, Format
 from spmd.frontend.conditions import condition
 from spmd.frontend.exits import cases, throw
 from spmd.frontend.fence import refuse
-from spmd.frontend.lowering import Dead, Lowering
+from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import end_in_error, guard
+from spmd.frontend.paths import Dead
 from spmd.frontend.values import Abstract, Const, Static, describe
 
 CONVERSIONS = {-1: "", 115: "s", 114: "r", 97: "a"}

@@ -20,8 +20,9 @@ import numpy as np
 
 from spmd.errors import UnsupportedType
 from spmd.frontend.compounds import Error, Exit, Failed, Format
-from spmd.frontend.lowering import Dead, LoopFrame, Lowering
+from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import tag_test
+from spmd.frontend.paths import Dead, LoopFrame
 from spmd.frontend.values import UNBOUND, Abstract, Choice, Const, Leaf, Struct, around, describe, parts_of
 from spmd.ir.core import Value
 from spmd.ir.types import BOOL, INT, Type

@@ -9,8 +9,9 @@ are fixed.
 from __future__ import annotations
 
 from spmd.frontend.identities import ABSENT, Cell, Object, Outcome, View, cell_name, fresh, inside, reachable, renamed
-from spmd.frontend.lowering import Lowering, Pending, Spec
+from spmd.frontend.lowering import Lowering, Spec
 from spmd.frontend.objects import Memory
+from spmd.frontend.paths import Pending
 from spmd.frontend.scope import Scope
 from spmd.frontend.values import Abstract, Grown, Leaf, Struct
 from spmd.ir.core import Block

@@ -16,7 +16,8 @@ from spmd.errors import UnsupportedSyntax
 from spmd.frontend.compounds import Error, Exit, Failed
 from spmd.frontend.exits import EXIT, TryFrame, any_of, cases, leave, throw_any, watch
 from spmd.frontend.loops import leave_loop
-from spmd.frontend.lowering import Dead, Lowering
+from spmd.frontend.lowering import Lowering
+from spmd.frontend.paths import Dead
 from spmd.frontend.values import UNBOUND, Abstract, Const, Leaf, Static, Struct, describe
 from spmd.ir.core import Block
 from spmd.ops.outcomes import classes

@@ -25,9 +25,10 @@ from spmd.frontend.iterables import iterable
 from spmd.frontend.iteration import Iterable
 from spmd.frontend.joins import join, widen
 from spmd.frontend.liveness import writes
-from spmd.frontend.lowering import Dead, LoopFrame, Lowering
+from spmd.frontend.lowering import Lowering
 from spmd.frontend.meetings import Meeting
 from spmd.frontend.operations import Condition, guard, tag_test
+from spmd.frontend.paths import Dead, LoopFrame
 from spmd.frontend.subscripts import spread_node
 from spmd.frontend.values import (
     Abstract,

@@ -21,10 +21,7 @@ from spmd.frontend.identities import NeedsObjects, Object
 from spmd.frontend.joins import JoinError, join_all
 from spmd.frontend.names import Globals, NodeLayout
 from spmd.frontend.objects import Memory
-from spmd.frontend.paths import Dead as Dead
-from spmd.frontend.paths import LoopFrame as LoopFrame
-from spmd.frontend.paths import Pending as Pending
-from spmd.frontend.paths import Tried
+from spmd.frontend.paths import Dead, LoopFrame, Pending, Tried
 from spmd.frontend.read import Definition
 from spmd.frontend.scope import NO_FACTS, Facts, Scope
 from spmd.frontend.values import Abstract, Choice, Const, Leaf, Node, describe
@@ -86,13 +83,8 @@ class Enclosing(Protocol):
         """The result of calling a Python function."""
 
     def call_inner(
-        self,
-        low: Lowering,
-        definition: Definition,
-        args: dict[str, Abstract],
-        cells: dict[str, Abstract],
-        written: list[str],
-        span: Span | None,
+        self, low: Lowering, definition: Definition, args: dict[str, Abstract], cells: dict[str, Abstract],
+        written: list[str], span: Span | None,
     ) -> Abstract:
         """The result of calling a function inside a function."""
 

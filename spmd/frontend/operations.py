@@ -20,7 +20,8 @@ from spmd.errors import TypeMismatch, UnsupportedSyntax, UnsupportedType
 from spmd.frontend.compounds import Format
 from spmd.frontend.identities import Object
 from spmd.frontend.iteration import Iterable
-from spmd.frontend.lowering import Dead, Lowering
+from spmd.frontend.lowering import Lowering
+from spmd.frontend.paths import Dead
 from spmd.frontend.scope import NO_FACTS, Facts
 from spmd.frontend.values import (
     NONE,

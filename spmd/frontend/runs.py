@@ -15,8 +15,9 @@ import numpy as np
 
 from spmd.errors import UnsupportedType
 from spmd.frontend.lists import length
-from spmd.frontend.lowering import Dead, Lowering
+from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import end_in_error, guard
+from spmd.frontend.paths import Dead
 from spmd.frontend.values import UNBOUND, Abstract, Const, Grown, Leaf, Run, describe, is_number
 from spmd.ir.build import constant_type
 from spmd.ir.core import Value

@@ -28,8 +28,9 @@ from spmd.frontend.functions import lower_inner
 from spmd.frontend.handing import Handed, settle_returns
 from spmd.frontend.joins import join, widen
 from spmd.frontend.lists import of_lists, same_lists
-from spmd.frontend.lowering import Dead, Lowering, Pending, Rules, Spec
+from spmd.frontend.lowering import Lowering, Rules, Spec
 from spmd.frontend.names import Globals, is_recursive
+from spmd.frontend.paths import Dead, Pending
 from spmd.frontend.read import Definition, read
 from spmd.frontend.special_methods import overloaded
 from spmd.frontend.statements import block

@@ -19,8 +19,9 @@ from spmd.frontend.array_subscripts import array_pick
 from spmd.frontend.attributes import node_tag, present
 from spmd.frontend.identities import INPUT, ITEM, Object
 from spmd.frontend.lists import RANGE, as_index, grown_item, grown_slice
-from spmd.frontend.lowering import Dead, Lowering
+from spmd.frontend.lowering import Lowering
 from spmd.frontend.operations import binary, end_in_error, guard, refuse_own, tag_test
+from spmd.frontend.paths import Dead
 from spmd.frontend.scope import Facts
 from spmd.frontend.strings import character
 from spmd.frontend.values import (
