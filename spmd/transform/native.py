@@ -77,6 +77,8 @@ class WholeLoops:
         copy = copier.op(loop, mapping, (), 0)
         if copy is None or copier.left < 0:
             return None
+        block.args += copier.inputs.values()
+        given += copier.inputs
         if not copier.returns:
             block.ops += [copy, Op("yield", list(copy.results), {}, [], [], loop.span, copy.order)]
             return Whole(number, given, block, None)
@@ -102,20 +104,28 @@ def free_values(op: Op) -> list[Value]:
 
 class _Copier:
     """Copies a loop with the bodies of its callees in place. `left`: ops that may still be copied; `returns`: copies of
-    those that leave the loop's own function."""
+    those that leave the loop's own function; `inputs`: module inputs that only callees name, and what
+    stands for them."""
 
     def __init__(self, module: Module, inline: Callable[[str], bool]) -> None:
         self.module = module
         self.inline = inline
         self.left = OPS
         self.returns: list[Op] = []
+        self.inputs: Map = {}
+
+    def _operand(self, value: Value, mapping: Map) -> Value:
+        found = mapping.get(value) or self.inputs.get(value)
+        if found is None:
+            found = self.inputs[value] = Value(value.type, value.name)
+        return found
 
     def op(self, op: Op, mapping: Map, prefix: tuple[int, ...], depth: int) -> Op | None:
         """A copy; None where it would be too large or calls what is not written in place."""
         self.left -= 1
         if self.left < 0 or op.name == "map":
             return None
-        operands = [mapping.get(v, v) for v in op.operands]
+        operands = [self._operand(v, mapping) for v in op.operands]
         order = (*prefix, *op.order)
         name, attrs, blocks = op.name, dict(op.attrs), op.blocks
         inner = mapping

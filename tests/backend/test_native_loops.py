@@ -18,6 +18,7 @@ from spmd.config import configure
 from spmd.runtime import machine
 
 RNG = np.random.default_rng(7)
+LIMITS = np.array([3.0, 2.5, 0.0])
 
 
 def executions(function: Callable[..., Any], *args: Any) -> tuple[Any, int]:
@@ -238,6 +239,18 @@ def counted_sieve(n):
     return f
 
 
+def shared_limit(x):
+    return x + LIMITS[1]
+
+
+def calls_that_read_a_global(x, n):
+    for _ in range(n):
+        if x > LIMITS[0]:
+            x = x - 7.0
+        x = shared_limit(x)
+    return x
+
+
 def first_negative(xs):
     for k in range(len(xs)):
         if xs[k] < 0:
@@ -281,6 +294,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (counted_sieve, ([n % 50 for n in INTS],)),
     (shifts, (INTS, [n % 4 for n in INTS])),
     (squares, ([n / 500 for n in INTS],)),
+    (calls_that_read_a_global, ([n / 50 for n in INTS], [n % 20 for n in INTS])),
 ]
 
 
