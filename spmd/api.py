@@ -21,6 +21,7 @@ from spmd.compiler.pipelines import ROUNDINGS, check_target
 from spmd.compiler.signature import Packed, pack
 from spmd.compiler.signature.arguments import copies, has_rows, packed_mapped, packed_shared
 from spmd.compiler.signature.gradients import empty_gradient, holds_numbers
+from spmd.compiler.signature.overlaps import demand_apart
 from spmd.compiler.signature.results import one
 from spmd.compiler.trace import Argument
 from spmd.errors import (
@@ -101,6 +102,8 @@ class Transformed:
         so that a later pullback sees them as they are now."""
         packed, arguments, batch = self.packed(values, axes, keep)
         executable, captured = self.cache.find(arguments, self.target, self.fp, keep)
+        if executable.traced.written:
+            demand_apart(values, axes, executable.traced.written)
         wanted = None if argnums is None else executable.wanted(argnums)
         return call(executable, packed, batch, wanted, captured)
 

@@ -1,5 +1,5 @@
-"""Writes random single-example programs that write: into arrays, views, lists, records and dictionaries, by aliases
-and calls, as source text.
+"""Writes random single-example programs that write: into arrays, views, lists, records and dictionaries, through names
+that are shared and through calls, as source text.
 
 The invariant: every program ends, reads only names that are bound on every path, and raises only where it was asked to.
 No vector is assigned to an overlapping one of another stride: NumPy's copy then reads what it has written already.
@@ -132,7 +132,7 @@ class MemoryWriter:
 
     def _results(self, names: Names) -> str:
         parts = [self.float(names), self._name(names, "vec"), self._name(names, "vec"), self._name(names, "mat")]
-        return ", ".join([*parts, self._name(names, "list")])
+        return ", ".join([*parts, self._name(names, "list") + " + [0.25]"])
 
     def _line(self, text: str, indent: int | None = None) -> None:
         self.lines.append("    " * (self.indent if indent is None else indent) + text)
@@ -272,9 +272,12 @@ class MemoryWriter:
                 lambda: f"{self._name(names, 'vec')}[::-1]",
                 lambda: f"{self._name(names, 'vec')}[:]",
                 lambda: f"blend({self._name(names, 'vec')}, {self.vec(names)}, {self.float(names)})",
-                lambda: f"either({self._name(names, 'vec')}, {self.alias(names)}, {self.float(names)})",
-                lambda: f"({self._name(names, 'vec')} if {self.test(names)} else {self._name(names, 'vec')})",
             ]
+            if self.pick(3) == 2:
+                forms += [
+                    lambda: f"either({self._name(names, 'vec')}, {self.alias(names)}, {self.float(names)})",
+                    lambda: f"({self._name(names, 'vec')} if {self.test(names)} else {self._name(names, 'vec')})",
+                ]
         if names["mat"]:
             forms += [
                 lambda: f"{self._name(names, 'mat')}[{self.index(names)}]",

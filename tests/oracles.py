@@ -210,8 +210,23 @@ def derivative(fn: Callable[[float], float]) -> float | None:
 
 
 def untouched(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments for a program that may write into its arrays."""
-    return tuple(a.copy() if isinstance(a, np.ndarray) else a for a in args)
+    """Arguments for a program that may write into its arrays, lists and dictionaries. Objects are not written to."""
+    return tuple(_untouched(a, {}) for a in args)
+
+
+def _untouched(value: Any, made: dict[int, Any]) -> Any:
+    if id(value) in made:
+        return made[id(value)]
+    if isinstance(value, np.ndarray):
+        made[id(value)] = value.copy()
+    elif isinstance(value, list):
+        made[id(value)] = several = []
+        several.extend(_untouched(v, made) for v in value)
+    elif isinstance(value, dict):
+        made[id(value)] = {k: _untouched(v, made) for k, v in value.items()}
+    else:
+        return value
+    return made[id(value)]
 
 
 def directional(

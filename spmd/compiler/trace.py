@@ -17,7 +17,7 @@ from spmd.compiler.signature.arguments import packed_shared
 from spmd.compiler.signature.strings import string_table
 from spmd.compiler.signature.structure import Shapes
 from spmd.errors import InternalError, TypeMismatch, UnsupportedType
-from spmd.frontend.identities import NeedsObjects
+from spmd.frontend.identities import NeedsObjects, cell_name, reachable
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.names import MISSING, Globals, Guard, Source
 from spmd.frontend.paths import Pending
@@ -69,6 +69,7 @@ class Traced:
 
     given      structure of each argument and then of each capture: which leaf is which input or parameter.
     result     structure of what the entry returns; its leaves are placeholders or module inputs.
+    written    the arguments that it writes into.
     """
 
     module: Module
@@ -76,6 +77,7 @@ class Traced:
     given: list[Abstract]
     captures: list[Capture | StringTable]
     guards: list[Guard] = field(default_factory=list)
+    written: frozenset[str] = frozenset()
 
 
 def trace(function: Any, arguments: Sequence[Argument]) -> Traced:
@@ -121,18 +123,20 @@ def _traced(function: Any, arguments: Sequence[Argument], objects: bool) -> Trac
             given.append(bound[a.name])
         else:
             bound[a.name] = share(a.name, a.schema)
-    result = _enter(specialiser, function, bound)
+    written: set[str] = set()
+    result = _enter(specialiser, function, bound, written)
     _prune(module)
-    return Traced(module, result, given, captures, specialiser.globals.guards)
+    return Traced(module, result, given, captures, specialiser.globals.guards, frozenset(written))
 
 
-def _enter(specialiser: Specialiser, function: Any, bound: dict[str, Abstract]) -> Abstract:
-    """Lowers the entry: the function itself, or a wrapper that calls something that is no Python function."""
+def _enter(specialiser: Specialiser, function: Any, bound: dict[str, Abstract], changed: set[str]) -> Abstract:
+    """Lowers the entry: the function itself, or a wrapper that calls something that is no Python function. Notes in
+    `changed` the arguments that it writes into."""
     module = specialiser.module
     written = _written(function)
     if written is not function or specialiser.objects:
         definition = read(written)
-        lower = _calling(function, list(bound))
+        lower = _calling(function, list(bound), changed)
         spec = specialiser.specialise(definition, ("entry", function), bound, None, None, lower, plain=True)
     else:
         definition = read(function)
@@ -167,12 +171,17 @@ def _written(function: Any) -> Any:
     return function.func if isinstance(function, functools.partial) else function
 
 
-def _calling(function: Any, names: list[str]) -> Callable[[Lowering], None]:
+def _calling(function: Any, names: list[str], changed: set[str]) -> Callable[[Lowering], None]:
     """The body of an entry that calls something that is no plain function with the entry's own arguments."""
     def lower(low: Lowering) -> None:
         args = {name: low.scope.names[name] for name in names}
+        before = dict(low.scope.names)
         definition: Definition = low.definition
         result = low.apply(Static(function), [], args, definition.node)
+        for name, thing in args.items():
+            cells = map(cell_name, reachable(before, [thing]))
+            if any(low.scope.names.get(cell) is not before[cell] for cell in cells):
+                changed.add(name)
         low.returns.append(Pending(low.b.block, low.scope, low.b.span, result))
         low.ended.add(low.b.block)
 

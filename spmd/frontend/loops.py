@@ -14,8 +14,7 @@ from typing import Any
 
 import gast
 
-from spmd.errors import UnsupportedSyntax, UnsupportedType
-from spmd.frontend import nesting
+from spmd.errors import UnsupportedSyntax
 from spmd.frontend.bindings import bind
 from spmd.frontend.conditions import condition
 from spmd.frontend.exits import EXIT, caught, go_on
@@ -27,6 +26,7 @@ from spmd.frontend.joins import join, widen
 from spmd.frontend.liveness import writes
 from spmd.frontend.lowering import Lowering
 from spmd.frontend.meetings import Meeting
+from spmd.frontend.nesting import Growth
 from spmd.frontend.operations import Condition, guard, tag_test
 from spmd.frontend.paths import Dead, LoopFrame
 from spmd.frontend.subscripts import spread_node
@@ -210,16 +210,14 @@ def _jumps(body: list[Any]) -> bool:
 def lower(low: Lowering, plan: Plan) -> None:
     """Emits the loop and binds what is alive after it."""
     low.scope = low.scope.copy()  # objects get the identities here that they have at the head
-    carried: list[Abstract] = [widen(low.scope.bound(n)) for n in plan.names]
-    growth = nesting.Growth()
+    growth, carried = Growth(), [widen(low.scope.bound(n)) for n in plan.names]
     while True:
         returns = len(low.returns)
         body, frame, args, head = _attempt(low, plan, carried)
         wider = _wider(low, plan, carried, frame, head)
         if wider is None:
             break
-        if growth.endless(wider):
-            raise low.error(UnsupportedType, f"this loop {nesting.TEXT}", plan.node, nesting.HINT)
+        growth.demand_end(low, wider, plan.node)
         del low.returns[returns:]
         carried = wider
     _emit(low, plan, body, frame, carried, args)

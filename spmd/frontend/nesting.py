@@ -7,8 +7,11 @@ each time. The invariant: what stops getting deeper within the stated number of 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+from spmd.errors import UnsupportedType
 from spmd.frontend.identities import Cell, Outcome
+from spmd.frontend.lowering import Lowering
 from spmd.frontend.values import Abstract, Choice, Grown, Run, Struct, Table
 
 ROUNDS = 6
@@ -30,6 +33,11 @@ class Growth:
         self._rounds = self._rounds + 1 if depth > self._depth else 0
         self._depth = depth
         return self._rounds > ROUNDS
+
+    def demand_end(self, low: Lowering, things: Iterable[Abstract], node: Any) -> None:
+        """Refuses a loop whose names become deeper and deeper."""
+        if self.endless(things):
+            raise low.error(UnsupportedType, f"this loop {TEXT}", node, HINT)
 
 
 def deepens(calls: Iterable[Iterable[Abstract]]) -> bool:

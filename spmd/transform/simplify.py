@@ -65,14 +65,14 @@ class _Simplifier:
         pending = list(reversed(block.ops))
         while pending:
             op = pending.pop()
-            op.operands = [self.names.get(v, v) for v in op.operands]
+            op.operands = [self.current(v) for v in op.operands]
             more = self.decided(op) or selected(op, self.primitives) or self.sliced(op)
             if more is not None:
                 ops, results = more
                 if ops and ops[-1].terminator:  # the arm leaves: nothing behind it runs
                     pending = []
                 else:
-                    self.rename(op.results, [self.names.get(v, v) for v in results])
+                    self.rename(op.results, results)
                 pending += reversed(ops)
                 self.changed = True
                 continue
@@ -83,6 +83,12 @@ class _Simplifier:
             if not self.known(op, done):
                 kept.append(op)
         block.ops = kept
+
+    def current(self, value: Value) -> Value:
+        """What a value is called by now. What an arm yields is renamed once more when the arm's ops are met."""
+        while value in self.names:
+            value = self.names[value]
+        return value
 
     def rename(self, old: list[Value], new: list[Value]) -> None:
         self.names.update(zip(old, new, strict=True))

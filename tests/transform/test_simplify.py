@@ -54,6 +54,24 @@ CASES = {
   %b: float = div %x, %y
   %c: float = mul %a, %a
   return %x""",
+    "what a decided arm yields is known by its last name": """
+  %t: pybool = const [value=True]
+  %r: float = loop %x (%u: float) {
+    %a: float = mul %u, %y
+    %s: float = if %t {
+      %b: float = mul %u, %y
+      yield %b
+    } else {
+      yield %u
+    }
+    if %p {
+      break %s
+    } else {
+      continue %s
+    }
+    unreachable
+  }
+  return %r""",
     "a decided branch is its arm": """
   %t: pybool = const [value=True]
   %r: float = if %t {
